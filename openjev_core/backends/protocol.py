@@ -1,0 +1,170 @@
+"""What the engine asks of a backend, and what it says back.
+
+Token ids in, label logprobs out. A backend knows nothing of questions, options, templates or text; how it warms a
+prefix and fans branches out is its own affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from attrs import frozen
+
+
+@frozen
+class Branch:
+    """One read: a suffix to the warmed prefix, and the labels to read after it.
+
+    Attributes:
+        suffix: Token ids that follow the prefix; never empty.
+        labels: Distinct token ids whose logprobs are wanted; never empty.
+    """
+
+    suffix: tuple[int, ...]
+    labels: tuple[int, ...]
+
+
+@frozen
+class Reading:
+    """What one backend call returned.
+
+    Attributes:
+        logprobs: One per label, in the branch's label order, in nats. ``-inf`` is allowed. They are relative to one
+            another only: a backend may have normalised them over the labels or over the vocabulary.
+        prompt_tokens: The call's whole prompt, cached tokens included.
+        cached_tokens: How many of them were reused; ``None`` when the backend does not say.
+        output_tokens: Tokens that the call produced: 1.
+    """
+
+    logprobs: tuple[float, ...]
+    prompt_tokens: int
+    cached_tokens: int | None = None
+    output_tokens: int = 1
+
+
+class WarmPrefix(Protocol):
+    """A prefix that the backend has read once and can continue from."""
+
+    @property
+    def warm_up(self) -> Reading:
+        """The warm-up call itself; its logprobs mean nothing."""
+        ...
+
+    async def read(self, branches: Sequence[Branch], shared: int = 0) -> tuple[list[Reading], list[Reading]]:
+        """Read branches of one question after the prefix.
+
+        Args:
+            branches: What to read. May be called several times on one warm prefix.
+            shared: How many leading suffix ids all the branches have in common, when reading these once first is
+                worth a call: then the backend may warm the prefix together with them. Depends on the question alone.
+
+        Returns:
+            One reading per branch in their order, and the readings of further warm-up calls, if any were made.
+
+        Raises:
+            BackendError: A missing, duplicate or NaN answer.
+            BackendUnavailable: The backend does not answer.
+        """
+        ...
+
+
+class Backend(Protocol):
+    """A running model.
+
+    Cancelling the task that uses a backend stops the work: what is in flight is aborted, nothing is left behind, and
+    the cancellation does not wait for the backend's consent.
+    """
+
+    @property
+    def name(self) -> str:
+        """``llama.cpp`` or ``sglang``."""
+        ...
+
+    @property
+    def max_prompt_tokens(self) -> int:
+        """The longest prompt that leaves room for its one output token."""
+        ...
+
+    def prefix(self, ids: Sequence[int], *, key: str) -> AbstractAsyncContextManager[WarmPrefix]:
+        """Warm a prefix: on entry it has been read once; on exit what was held for it is released.
+
+        Args:
+            ids: The prefix's token ids; never empty.
+            key: Names the prefix for routing: calls with one key belong on one worker.
+        """
+        ...
+
+    async def check(self) -> None:
+        """Make one labelled one-token call; return when it was answered as it should.
+
+        Raises:
+            BackendError: It was not.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections, slots and, where the backend runs in this process, the model."""
+        ...
+
+
+class Tokenizer(Protocol):
+    """A model's tokenizer. Safe to call from several threads."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Ids lie in ``range(vocab_size)``."""
+        ...
+
+    @property
+    def control_tokens(self) -> Mapping[str, int]:
+        """Every text that the model's own front end would read as one control or added token, with its id."""
+        ...
+
+    def encode(self, text: str, *, control: bool = False) -> list[int]:
+        """Token ids of ``text``, nothing added at either end.
+
+        With ``control`` false every character is plain: no id of :attr:`control_tokens` is ever returned, whatever
+        the text spells. With it true, control tokens are recognised as the model's own front end does.
+        """
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ``ids``, control tokens included."""
+        ...
+
+
+@frozen
+class ChatTemplate:
+    """A model's chat template and the special tokens that it may name.
+
+    Attributes:
+        source: The Jinja source.
+        bos_token, eos_token: Their texts; empty when the model has none.
+    """
+
+    source: str
+    bos_token: str = ""
+    eos_token: str = ""
+
+
+@frozen
+class LoadedModel:
+    """A backend that is ready, with what is needed to write prompts for it.
+
+    Attributes:
+        backend: Takes token ids.
+        tokenizer: Makes them.
+        template: The model's own chat template.
+        public_name: The model id that clients see.
+        demo: The model shows the plumbing and is no classifier.
+        release_date: ISO date for ``/v1/models``.
+    """
+
+    backend: Backend
+    tokenizer: Tokenizer
+    template: ChatTemplate
+    public_name: str
+    demo: bool = False
+    release_date: str = "1970-01-01"

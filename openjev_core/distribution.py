@@ -1,0 +1,127 @@
+"""From label logprobs to distributions: softmax, confidence, averaging over orders.
+
+Logprobs are natural logarithms; probabilities lie in [0, 1] and sum to 1. Nothing here knows of prompts or backends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Literal
+
+from attrs import frozen
+
+from openjev_core.errors import BackendError
+from openjev_core.question import Option, Readout
+
+ConfidenceFormula = Literal["entropy", "jev"]
+
+LOG_FLOOR = -100.0
+"""Where averaging in log space stops: an option that one order gives probability 0 keeps e^-100 of a vote there,
+instead of a veto over every other order."""
+
+
+@frozen
+class Distribution:
+    """What one readout's options got, in their given order.
+
+    Attributes:
+        readout: The readout that was read.
+        probabilities: One per option of ``readout.options``; they sum to 1.
+        confidence: In [0, 1], by the server's configured formula.
+        spread: How far the orders disagreed: the largest difference, over options, between two orders'
+            probabilities. 0 when one order was read.
+    """
+
+    readout: Readout
+    probabilities: tuple[float, ...]
+    confidence: float
+    spread: float = 0.0
+
+    def __getitem__(self, key: Hashable) -> float:
+        """The probability of the option whose key is ``key``; ``KeyError`` when there is none."""
+        for option, probability in zip(self.readout.options, self.probabilities, strict=True):
+            if option.key == key:
+                return probability
+        raise KeyError(key)
+
+    @property
+    def mode(self) -> int:
+        """The position of the most probable option, the first on ties."""
+        return self.probabilities.index(max(self.probabilities))
+
+    @property
+    def top(self) -> Option:
+        """The most probable option, the first on ties."""
+        return self.readout.options[self.mode]
+
+
+def softmax(logprobs: Sequence[float], temperature: float = 1.0) -> tuple[float, ...]:
+    """Normalise label logprobs to probabilities over the labels alone.
+
+    Args:
+        logprobs: One per label, in nats. ``-inf`` becomes probability 0.
+        temperature: Divides the logprobs first; finite and above 0.
+
+    Raises:
+        BackendError: All are ``-inf``, or one is NaN or ``+inf``: there is no distribution to speak of.
+    """
+    check_logprobs(logprobs)
+    highest = max(logprobs)
+    weights = [math.exp((value - highest) / temperature) for value in logprobs]
+    total = math.fsum(weights)
+    return tuple(weight / total for weight in weights)
+
+
+def check_logprobs(logprobs: Sequence[float]) -> None:
+    """Raise :class:`~openjev_core.BackendError` unless ``logprobs`` define a distribution."""
+    if any(math.isnan(value) or value == math.inf for value in logprobs):
+        raise BackendError("the backend returned a label logprob that is not a number")
+    if all(value == -math.inf for value in logprobs):
+        raise BackendError("the backend gave every label probability 0, so there is no distribution over them")
+
+
+def average_orders(orders: Sequence[Sequence[float]], temperature: float = 1.0) -> tuple[float, ...]:
+    """The distribution of several reads of the same options: their normalised log-probabilities' mean, normalised.
+
+    Args:
+        orders: Label logprobs of each read, mapped back to the options' given order.
+        temperature: As for :func:`softmax`.
+
+    Raises:
+        BackendError: One of the reads is no distribution. Checked before flooring, which would hide it.
+    """
+    if len(orders) == 1:
+        return softmax(orders[0], temperature)
+    logs = [[max(math.log(p), LOG_FLOOR) if p > 0 else LOG_FLOOR for p in softmax(o, temperature)] for o in orders]
+    return softmax([math.fsum(column) / len(logs) for column in zip(*logs, strict=True)])
+
+
+def spread(orders: Sequence[Sequence[float]], temperature: float = 1.0) -> float:
+    """The largest difference, over options, between the probabilities that two orders gave it."""
+    reads = [softmax(order, temperature) for order in orders]
+    return max(max(column) - min(column) for column in zip(*reads, strict=True))
+
+
+def entropy(probabilities: Sequence[float]) -> float:
+    """Shannon entropy in nats; 0·log 0 counts as 0."""
+    return -math.fsum(p * math.log(p) for p in probabilities if p > 0)
+
+
+def confidence(probabilities: Sequence[float], *, formula: ConfidenceFormula, ordered: bool) -> float:
+    """How decided a distribution is: 0 when uniform, 1 when one option has everything.
+
+    ``entropy`` is 1 − H(p)/log n. ``jev`` is that of the System One reference: (max p − 1/n) / (1 − 1/n) for
+    unordered options; for ordered ones 1 − Σ pᵢ·|i − mode| / D with D = Σ |i − (n−1)/2| / n, the mean distance of a
+    uniform distribution from its centre.
+    """
+    n = len(probabilities)
+    if formula == "entropy":
+        value = 1 - entropy(probabilities) / math.log(n)
+    elif not ordered:
+        value = (max(probabilities) - 1 / n) / (1 - 1 / n)
+    else:
+        mode = max(range(n), key=probabilities.__getitem__)
+        scale = math.fsum(abs(i - (n - 1) / 2) for i in range(n)) / n
+        value = 1 - math.fsum(p * abs(i - mode) for i, p in enumerate(probabilities)) / scale
+    return min(1.0, max(0.0, value))

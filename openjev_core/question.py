@@ -1,0 +1,126 @@
+"""The plugin contract: what a question type is.
+
+The engine knows readouts only. A *readout* is one read of the model's first output token over a small set of labels;
+a *question type* turns a question into readouts, and their distributions into an answer. Everything here is a frozen
+record; a plugin makes one :class:`QuestionType` and returns it from its hook.
+
+This module knows nothing of prompts, tokenizers, HTTP or any one question type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from attrs import field, frozen, validators
+
+from openjev_core.errors import Loc
+
+if TYPE_CHECKING:
+    from openjev_core.distribution import Distribution
+
+CONTRACT_VERSION = 1
+"""The version of this contract. A question type states the one that it was written for."""
+
+Content = str | dict[str, Any] | list[Any]
+"""A text field of the wire: a string, or JSON that is shown to the model in its compact form."""
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
+
+
+@frozen(kw_only=True)
+class Option:
+    """One thing that a readout's answer can be.
+
+    Attributes:
+        key: The reducer's handle. Never on the wire, never shown to the model; unique in its readout.
+        text: What the model reads beside the label.
+        label: ``None`` for the engine's label by position (``A``, ``B``, ...), or one of the type's own
+            :attr:`QuestionType.labels`, which then travels with the option when the order changes. All of a
+            readout's options have one, or none has.
+    """
+
+    key: Hashable
+    text: str
+    label: str | None = None
+
+
+@frozen(kw_only=True)
+class Readout:
+    """One first-token read over a set of options.
+
+    Attributes:
+        text: The question's words, without outer white space. What the readouts of one question share should stand
+            first and what differs last: the engine reads a shared beginning once.
+        options: From 2 to the server's ``max_answers`` options, in their given order.
+        key: The plugin's own handle, to recognise the readout in ``reduce``.
+        loc: Where in the question an error about this readout points, such as ``("criteria",)``.
+        ordered: The order carries meaning (a rubric). Only that order and its reverse are shown, and ``confidence``
+            uses the ordinal form of the configured formula.
+        permute: ``False`` forbids every other order than the given one.
+    """
+
+    text: str
+    options: tuple[Option, ...] = field(converter=tuple)
+    key: Hashable = None
+    loc: Loc = ()
+    ordered: bool = False
+    permute: bool = True
+
+
+def indent_continuation(text: str) -> str:
+    """Indent every line but the first by two spaces, so that no line of ``text`` can pass for a line of the prompt.
+
+    Every separator that a reader or tokenizer may take for a line break counts, not the line feed alone.
+    """
+    return LINE_BREAK.sub(lambda m: m.group() + "  ", text)
+
+
+def standard_suffix(readout: Readout, labelled: Sequence[tuple[str, Option]]) -> str:
+    """The standard form of a readout: its words, a blank line, ``Options:``, and one ``label: text`` line per option.
+
+    Args:
+        readout: The readout to write.
+        labelled: ``(label, option)`` pairs in the order in which they are shown.
+
+    Returns:
+        What follows ``Question: `` in the prompt, up to the last option, without a final line break.
+    """
+    lines = [f"{label}: {indent_continuation(option.text)}" for label, option in labelled]
+    return f"{indent_continuation(readout.text)}\n\nOptions:\n" + "\n".join(lines)
+
+
+@frozen(kw_only=True)
+class QuestionType(Generic[Q, A]):
+    """A question type: the whole of what a plugin gives to the engine.
+
+    Attributes:
+        name: The wire's ``type`` tag: a lower-case slug of at most 64 characters.
+        summary: One line for ``openjev plugins list`` and the API reference.
+        api: The contract version that the type was written for: the literal ``1``, never
+            :data:`CONTRACT_VERSION`, which would always match.
+        question: An attrs class without a ``type`` field. Requests are structured into it, strictly.
+        answer: An attrs class without a ``type`` field. Attributes beyond a client's expectation start with ``x_``.
+        readouts: Question to readouts; may be a generator. Sees neither state nor question id. The only function
+            that may raise :class:`~openjev_core.InvalidQuestion`.
+        reduce: The question and one distribution per readout, in readout order, to an ``answer``. Pure.
+        suffix: How a readout and its labelled options are written; :func:`standard_suffix` by default.
+        labels: The type's own labels. They are verified at start: each must be one token.
+        examples: Valid questions, for checks, the smoke test and the API reference.
+    """
+
+    name: str = field(validator=validators.matches_re(NAME_PATTERN.pattern, func=re.fullmatch))
+    summary: str
+    api: int
+    question: type[Q]
+    answer: type[A]
+    readouts: Callable[[Q], Iterable[Readout]]
+    reduce: Callable[[Q, Sequence[Distribution]], A]
+    suffix: Callable[[Readout, Sequence[tuple[str, Option]]], str] = standard_suffix
+    labels: tuple[str, ...] = field(default=(), converter=tuple)
+    examples: tuple[Q, ...] = field(default=(), converter=tuple)

@@ -1,0 +1,225 @@
+"""Every setting, as one record: read from the environment, overridden by flags, validated once.
+
+A field's variable is ``OPENJEV_`` and its name in capitals. Adding a setting is adding a field.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, cast
+
+import attrs
+from attrs import frozen
+
+from openjev_core.distribution import ConfidenceFormula
+from openjev_core.errors import SettingsError
+
+PREFIX = "OPENJEV_"
+FOREIGN = ("OPENJEV_URL", "OPENJEV_TEST_")
+"""Variables with the prefix that belong to the client side and to the tests."""
+
+Origin = Literal["default", "environment", "flag", "preset"]
+Parser = Callable[[str], Any]
+
+
+def text(value: str) -> str:
+    """A string that says something."""
+    if not value.strip():
+        raise ValueError("a non-empty string")
+    return value
+
+
+def integer(low: int, high: int | None = None) -> Parser:
+    """An integer in a closed range."""
+
+    def parse(value: str) -> int:
+        accepted = f"an integer from {low}" + (f" to {high}" if high is not None else " up")
+        try:
+            number = int(value)
+        except ValueError:
+            raise ValueError(accepted) from None
+        if number < low or (high is not None and number > high):
+            raise ValueError(accepted)
+        return number
+
+    return parse
+
+
+def positive(value: str) -> float:
+    """A finite number above 0."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError("a finite number above 0")
+    return number
+
+
+def one_of(*values: str) -> Parser:
+    """One of a few words."""
+
+    def parse(value: str) -> str:
+        if value not in values:
+            raise ValueError("one of " + ", ".join(values))
+        return value
+
+    return parse
+
+
+def flag(value: str) -> bool:
+    """On or off."""
+    known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if value.lower() not in known:
+        raise ValueError("1, true, yes, on, 0, false, no or off")
+    return known[value.lower()]
+
+
+def words(value: str) -> tuple[str, ...]:
+    """A comma-separated list."""
+    return tuple(word.strip() for word in value.split(",") if word.strip())
+
+
+def order_count(value: str) -> int | Literal["full", "adaptive"]:
+    """How many orders of its options a readout is read in."""
+    if value in ("full", "adaptive"):
+        return cast('Literal["full", "adaptive"]', value)
+    try:
+        return cast("int", integer(1)(value))
+    except ValueError:
+        raise ValueError("an integer from 1 up, full or adaptive") from None
+
+
+def setting(default: Any, parse: Parser, meaning: str, *, secret: bool = False) -> Any:
+    """An attrs field with what is needed to read it from text and to describe it."""
+    return attrs.field(default=default, metadata={"parse": parse, "meaning": meaning, "secret": secret})
+
+
+@frozen(kw_only=True)
+class Settings:
+    """What one server or engine runs with. Field by field, the variables of the README's configuration table."""
+
+    model: str | None = setting(
+        None, text, "weights and tokenizer source: a path or a Hugging Face name; the engine's own when unset"
+    )
+    revision: str | None = setting(None, text, "revision of a Hugging Face model; the profile's own when unset")
+    served_model_name: str | None = setting(
+        None, text, "public model id, passed to SGLang too; the profile's when unset"
+    )
+    connect: str | None = setting(None, text, "URL of a running SGLang (or a router before several) to serve from")
+    sglang_python: str | None = setting(None, text, "Python that has SGLang: start it as a child and serve from it")
+    llama_server: str | None = setting(None, text, "URL of a running llama-server to serve from")
+    profile: str = setting("qwen36", text, "SGLang launch profile")
+    frontend: Literal["rust", "python"] = setting("rust", one_of("rust", "python"), "SGLang's HTTP front end")
+    fanout: Literal["batch", "calls"] = setting(
+        "batch", one_of("batch", "calls"), "one SGLang call for all branches, or one each"
+    )
+    threads: int | None = setting(None, integer(1), "threads of the embedded engine; the physical cores when unset")
+    host: str = setting("127.0.0.1", text, "address to listen on")
+    port: int = setting(8000, integer(0, 65535), "port to listen on; 0 takes a free one")
+    max_questions: int = setting(64, integer(1), "questions in a request")
+    max_answers: int = setting(64, integer(2, 1000), "options in a readout")
+    max_body_bytes: int = setting(2 * 1024 * 1024, integer(1024), "request body, after decompression")
+    max_input_tokens: int = setting(32_768, integer(64), "tokens of a branch, its output token included")
+    max_total_input_tokens: int = setting(262_144, integer(64), "tokens that a request submits, warm-up and branches")
+    max_concurrent_requests: int = setting(16, integer(1), "evaluations at once; more get a 529")
+    max_concurrent_branches: int = setting(64, integer(1), "backend calls at once")
+    request_timeout: float = setting(120.0, positive, "seconds for an evaluation, then a 504")
+    body_timeout: float = setting(20.0, positive, "seconds for a request's body to arrive, then a 408")
+    startup_timeout: float = setting(1200.0, positive, "seconds for the backend to become ready")
+    grace_period: float = setting(30.0, positive, "seconds that a stop leaves running evaluations")
+    temperature: float = setting(1.0, positive, "divides the label logprobs before normalization")
+    confidence: ConfidenceFormula = setting("entropy", one_of("entropy", "jev"), "confidence formula")
+    orders: int | Literal["full", "adaptive"] = setting(
+        1, order_count, "orders of the options that each readout is read in and averaged over"
+    )
+    prior: Literal["off", "contentless"] = setting(
+        "off", one_of("off", "contentless"), "divide out what the model answers to an empty state"
+    )
+    calibration: str | None = setting(None, text, "calibration file to apply")
+    api_key: tuple[str, ...] = setting((), words, "Bearer keys that are accepted, comma-separated", secret=True)
+    backend_api_key: str | None = setting(None, text, "Bearer key for SGLang or llama-server", secret=True)
+    disable_plugins: tuple[str, ...] = setting((), words, "distributions whose plugins are not loaded, comma-separated")
+    log_format: Literal["text", "json"] = setting("text", one_of("text", "json"), "log lines")
+    cors_origins: tuple[str, ...] = setting((), words, "origins that browsers may call from, comma-separated")
+    debug_prompts: bool | None = setting(None, flag, "serve POST /v1/prompts; when unset, on a loopback address only")
+
+
+@frozen
+class LoadedSettings:
+    """Settings, and where each value came from.
+
+    Attributes:
+        settings: The values.
+        origins: Field name to origin.
+        warnings: Lines for a person: unknown ``OPENJEV_*`` variables.
+    """
+
+    settings: Settings
+    origins: Mapping[str, Origin]
+    warnings: tuple[str, ...] = ()
+
+
+def variable(name: str) -> str:
+    """The environment variable of the field ``name``."""
+    return PREFIX + name.upper()
+
+
+def load_settings(
+    environ: Mapping[str, str],
+    *,
+    flags: Mapping[str, Any] | None = None,
+    preset: Mapping[str, Any] | None = None,
+) -> LoadedSettings:
+    """Read the settings: a flag wins over the environment, the environment over a preset, a preset over the default.
+
+    Args:
+        environ: ``os.environ`` or a stand-in. An empty variable counts as unset.
+        flags: Field name to value, text or already of its type; ``None`` counts as not given.
+        preset: Field name to value, of its type.
+
+    Raises:
+        SettingsError: A value is not accepted. Names the variable or flag, the value and what is accepted.
+    """
+    values: dict[str, Any] = {}
+    origins: dict[str, Origin] = {}
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    for field in attrs.fields(Settings):
+        if field.name in given:
+            raw, origin, shown = given[field.name], "flag", "--" + field.name.replace("_", "-")
+        elif environ.get(variable(field.name), "") != "":
+            raw, origin, shown = environ[variable(field.name)], "environment", variable(field.name)
+        elif preset and field.name in preset:
+            raw, origin, shown = preset[field.name], "preset", "preset"
+        else:
+            origins[field.name] = "default"
+            continue
+        values[field.name] = parse_value(field, raw, shown)
+        origins[field.name] = cast("Origin", origin)
+    return LoadedSettings(Settings(**values), origins, unknown_variables(environ))
+
+
+def parse_value(field: attrs.Attribute[Any], raw: Any, shown: str) -> Any:
+    """``raw`` as the field's type, or :class:`SettingsError` in terms of ``shown``, the name that the user gave."""
+    if isinstance(raw, tuple):
+        raw = ",".join(raw)
+    try:
+        return field.metadata["parse"](str(raw))
+    except ValueError as error:
+        found = "the value given" if field.metadata["secret"] else repr(raw)
+        raise SettingsError(f"{shown}: expected {error}, found {found}") from None
+
+
+def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """A warning for each variable that looks like a setting and is none."""
+    known = [variable(field.name) for field in attrs.fields(Settings)]
+    warnings = []
+    for name in sorted(environ):
+        if not name.startswith(PREFIX) or name in known or name.startswith(FOREIGN):
+            continue
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]}?" if close else "; `openjev settings` lists them"
+        warnings.append(f"{name} is not a setting and does nothing{hint}")
+    return tuple(warnings)
