@@ -121,7 +121,7 @@ def confidence(probabilities: Sequence[float], *, formula: ConfidenceFormula, or
     elif not ordered:
         value = (max(probabilities) - 1 / n) / (1 - 1 / n)
     else:
-        mode = max(range(n), key=probabilities.__getitem__)
+        mode = probabilities.index(max(probabilities))
         scale = math.fsum(abs(i - (n - 1) / 2) for i in range(n)) / n
         value = 1 - math.fsum(p * abs(i - mode) for i, p in enumerate(probabilities)) / scale
-    return min(1.0, max(0.0, value))
+    return float(min(1.0, max(0.0, value)))

@@ -103,36 +103,50 @@ class HttpError(OpenJevError):
 
 
 class MalformedBody(HttpError):
+    """A body that does not decompress, or malformed HTTP."""
+
     status = 400
     error_type = "malformed_body"
 
 
 class Unauthorized(HttpError):
+    """A missing or wrong key."""
+
     status = 401
     error_type = "authentication_error"
 
 
 class NotFound(HttpError):
+    """No such route."""
+
     status = 404
     error_type = "not_found"
 
 
 class MethodNotAllowed(HttpError):
+    """The route exists; the method does not."""
+
     status = 405
     error_type = "method_not_allowed"
 
 
 class BodyTimeout(HttpError):
+    """The body did not arrive in time."""
+
     status = 408
     error_type = "body_timeout"
 
 
 class BodyTooLarge(HttpError):
+    """The body is over the limit, counted after decompression."""
+
     status = 413
     error_type = "body_too_large"
 
 
 class UnsupportedBody(HttpError):
+    """A content encoding or media type that is not read."""
+
     status = 415
     error_type = "unsupported_body"
 

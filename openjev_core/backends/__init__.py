@@ -1,0 +1,1 @@
+"""Running models: token ids in, label logprobs out."""

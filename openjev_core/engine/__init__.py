@@ -1,0 +1,1 @@
+"""Evaluating requests on a loaded model."""

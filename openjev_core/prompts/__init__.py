@@ -1,0 +1,1 @@
+"""From a state and questions to token ids."""
