@@ -1,4 +1,4 @@
-"""From label logprobs to distributions: softmax, confidence, averaging over orders.
+"""From label logprobs to probabilities: softmax, confidence, averaging over orders.
 
 Logprobs are natural logarithms; probabilities lie in [0, 1] and sum to 1. Nothing here knows of prompts or backends.
 """
@@ -6,54 +6,16 @@ Logprobs are natural logarithms; probabilities lie in [0, 1] and sum to 1. Nothi
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
-from attrs import frozen
-
 from openjev_core.errors import BackendError
-from openjev_core.question import Option, Readout
 
 ConfidenceFormula = Literal["entropy", "jev"]
 
 LOG_FLOOR = -100.0
 """Where averaging in log space stops: an option that one order gives probability 0 keeps e^-100 of a vote there,
 instead of a veto over every other order."""
-
-
-@frozen
-class Distribution:
-    """What one readout's options got, in their given order.
-
-    Attributes:
-        readout: The readout that was read.
-        probabilities: One per option of ``readout.options``; they sum to 1.
-        confidence: In [0, 1], by the server's configured formula.
-        spread: How far the orders disagreed: the largest difference, over options, between two orders'
-            probabilities. 0 when one order was read.
-    """
-
-    readout: Readout
-    probabilities: tuple[float, ...]
-    confidence: float
-    spread: float = 0.0
-
-    def __getitem__(self, key: Hashable) -> float:
-        """The probability of the option whose key is ``key``; ``KeyError`` when there is none."""
-        for option, probability in zip(self.readout.options, self.probabilities, strict=True):
-            if option.key == key:
-                return probability
-        raise KeyError(key)
-
-    @property
-    def mode(self) -> int:
-        """The position of the most probable option, the first on ties."""
-        return self.probabilities.index(max(self.probabilities))
-
-    @property
-    def top(self) -> Option:
-        """The most probable option, the first on ties."""
-        return self.readout.options[self.mode]
 
 
 def softmax(logprobs: Sequence[float], temperature: float = 1.0) -> tuple[float, ...]:
@@ -100,7 +62,8 @@ def average_orders(orders: Sequence[Sequence[float]], temperature: float = 1.0) 
 def spread(orders: Sequence[Sequence[float]], temperature: float = 1.0) -> float:
     """The largest difference, over options, between the probabilities that two orders gave it."""
     reads = [softmax(order, temperature) for order in orders]
-    return max(max(column) - min(column) for column in zip(*reads, strict=True))
+    widths: list[float] = [max(column) - min(column) for column in zip(*reads, strict=True)]
+    return max(widths)
 
 
 def entropy(probabilities: Sequence[float]) -> float:
@@ -115,6 +78,7 @@ def confidence(probabilities: Sequence[float], *, formula: ConfidenceFormula, or
     unordered options; for ordered ones 1 − Σ pᵢ·|i − mode| / D with D = Σ |i − (n−1)/2| / n, the mean distance of a
     uniform distribution from its centre.
     """
+    value: float
     n = len(probabilities)
     if formula == "entropy":
         value = 1 - entropy(probabilities) / math.log(n)
@@ -124,4 +88,4 @@ def confidence(probabilities: Sequence[float], *, formula: ConfidenceFormula, or
         mode = probabilities.index(max(probabilities))
         scale = math.fsum(abs(i - (n - 1) / 2) for i in range(n)) / n
         value = 1 - math.fsum(p * abs(i - mode) for i, p in enumerate(probabilities)) / scale
-    return float(min(1.0, max(0.0, value)))
+    return min(1.0, max(0.0, value))

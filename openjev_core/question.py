@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from attrs import field, frozen, validators
 
 from openjev_core.errors import Loc
-
-if TYPE_CHECKING:
-    from openjev_core.distribution import Distribution
+from openjev_core.json_document import compact
 
 CONTRACT_VERSION = 1
 """The version of this contract. A question type states the one that it was written for."""
@@ -31,6 +29,14 @@ A = TypeVar("A")
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
+
+
+def _options(options: Iterable[Option]) -> tuple[Option, ...]:
+    return tuple(options)
+
+
+def _labels(labels: Iterable[str]) -> tuple[str, ...]:
+    return tuple(labels)
 
 
 @frozen(kw_only=True)
@@ -66,11 +72,51 @@ class Readout:
     """
 
     text: str
-    options: tuple[Option, ...] = field(converter=tuple)
+    options: tuple[Option, ...] = field(converter=_options)
     key: Hashable = None
     loc: Loc = ()
     ordered: bool = False
     permute: bool = True
+
+
+@frozen
+class Distribution:
+    """What one readout's options got, in their given order.
+
+    Attributes:
+        readout: The readout that was read.
+        probabilities: One per option of ``readout.options``; they sum to 1.
+        confidence: In [0, 1], by the server's configured formula.
+        spread: How far the orders disagreed: the largest difference, over options, between two orders'
+            probabilities. 0 when one order was read.
+    """
+
+    readout: Readout
+    probabilities: tuple[float, ...]
+    confidence: float
+    spread: float = 0.0
+
+    def __getitem__(self, key: Hashable) -> float:
+        """The probability of the option whose key is ``key``; ``KeyError`` when there is none."""
+        for option, probability in zip(self.readout.options, self.probabilities, strict=True):
+            if option.key == key:
+                return probability
+        raise KeyError(key)
+
+    @property
+    def mode(self) -> int:
+        """The position of the most probable option, the first on ties."""
+        return self.probabilities.index(max(self.probabilities))
+
+    @property
+    def top(self) -> Option:
+        """The most probable option, the first on ties."""
+        return self.readout.options[self.mode]
+
+
+def content_text(content: Content) -> str:
+    """A text field as the model reads it: a string without outer white space, anything else as compact JSON."""
+    return content.strip() if isinstance(content, str) else compact(content)
 
 
 def indent_continuation(text: str) -> str:
@@ -122,5 +168,5 @@ class QuestionType(Generic[Q, A]):
     readouts: Callable[[Q], Iterable[Readout]]
     reduce: Callable[[Q, Sequence[Distribution]], A]
     suffix: Callable[[Readout, Sequence[tuple[str, Option]]], str] = standard_suffix
-    labels: tuple[str, ...] = field(default=(), converter=tuple)
-    examples: tuple[Q, ...] = field(default=(), converter=tuple)
+    labels: tuple[str, ...] = field(default=(), converter=_labels)
+    examples: tuple[Q, ...] = ()

@@ -53,10 +53,10 @@ class WarmPrefix(Protocol):
         ...
 
     async def read(self, branches: Sequence[Branch], shared: int = 0) -> tuple[list[Reading], list[Reading]]:
-        """Read branches of one question after the prefix.
+        """Read branches after the prefix. May be called several times on one warm prefix, and concurrently.
 
         Args:
-            branches: What to read. May be called several times on one warm prefix.
+            branches: What to read: with ``shared`` 0 any branches, of any questions; else those of one question.
             shared: How many leading suffix ids all the branches have in common, when reading these once first is
                 worth a call: then the backend may warm the prefix together with them. Depends on the question alone.
 

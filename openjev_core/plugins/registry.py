@@ -1,0 +1,213 @@
+"""Which question types are installed, and what became of each plugin.
+
+pluggy would drop the second of two plugins with one entry-point name without a word, give up the whole load on one
+broken import, and let a misspelt hook do nothing. So each entry point is loaded on its own, in a plugin manager of its
+own, and what happened to it is recorded.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+from typing import Any, Literal
+
+import attrs
+import pluggy
+from attrs import frozen
+
+from openjev_core.plugins import hookspecs
+from openjev_core.question import CONTRACT_VERSION, QuestionType
+
+Status = Literal["loaded", "failed", "conflict", "blocked"]
+
+
+@frozen(kw_only=True)
+class PluginEntry:
+    """One entry point and what became of it.
+
+    Attributes:
+        name: The entry point's name.
+        distribution: The distribution that declares it.
+        version: The distribution's version.
+        status: ``loaded``; ``failed`` (see ``cause``); ``conflict`` (another plugin claims the same name);
+            ``blocked`` (by ``OPENJEV_DISABLE_PLUGINS``).
+        types: What it adds; empty unless loaded.
+        cause: One line for a person, unless loaded.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    status: Status
+    types: tuple[QuestionType[Any, Any], ...] = ()
+    cause: str | None = None
+
+
+@frozen
+class Registry:
+    """The installed question types: a value, handed to the engine and the app."""
+
+    entries: tuple[PluginEntry, ...]
+
+    @property
+    def types(self) -> Mapping[str, QuestionType[Any, Any]]:
+        """Wire name to question type, for what is loaded, in the entries' order."""
+        return MappingProxyType({t.name: t for entry in self.entries if entry.status == "loaded" for t in entry.types})
+
+    @property
+    def failures(self) -> tuple[PluginEntry, ...]:
+        """What is neither loaded nor blocked."""
+        return tuple(entry for entry in self.entries if entry.status in ("failed", "conflict"))
+
+    def distribution_of(self, type_name: str) -> str:
+        """The distribution that gives the loaded type ``type_name``."""
+        return next(e.distribution for e in self.entries if any(t.name == type_name for t in e.types))
+
+
+def load_registry(disabled: Collection[str] = ()) -> Registry:
+    """Load every plugin that installed distributions declare.
+
+    Args:
+        disabled: Names of distributions to leave alone.
+    """
+    return registry_from(entry_points(group=hookspecs.PROJECT), disabled)
+
+
+def registry_of(*types: QuestionType[Any, Any]) -> Registry:
+    """A registry of these types alone, for tests and for scripts that define a type themselves.
+
+    Raises:
+        ValueError: A type breaks the contract, or two share a name.
+    """
+    for question_type in types:
+        if fault := type_fault(question_type):
+            raise ValueError(fault)
+    if len({t.name for t in types}) != len(types):
+        raise ValueError("two of the question types have one name: " + ", ".join(t.name for t in types))
+    entry = PluginEntry(name="direct", distribution="direct", version="0", status="loaded", types=types)
+    return Registry((entry,))
+
+
+def registry_from(points: Iterable[EntryPoint], disabled: Collection[str] = ()) -> Registry:
+    """Load these entry points; see :func:`load_registry`."""
+    blocked = {normalised(name) for name in disabled}
+    entries = [load_entry(point, blocked) for point in sorted(points, key=entry_order)]
+    return Registry(tuple(mark_type_conflicts(mark_name_conflicts(entries))))
+
+
+def normalised(distribution: str) -> str:
+    """A distribution's name as packaging compares it."""
+    return distribution.lower().replace("_", "-").replace(".", "-")
+
+
+def entry_order(point: EntryPoint) -> tuple[bool, str, str]:
+    """The project's own first, then by name, so that a listing does not depend on installation order."""
+    distribution = point.dist.name if point.dist else ""
+    return normalised(distribution) != hookspecs.PROJECT, distribution, point.name
+
+
+def load_entry(point: EntryPoint, blocked: Collection[str]) -> PluginEntry:
+    """Load one entry point. Whatever goes wrong becomes its status and cause."""
+    distribution = point.dist.name if point.dist else "unknown"
+    entry = PluginEntry(
+        name=point.name,
+        distribution=distribution,
+        version=point.dist.version if point.dist else "unknown",
+        status="blocked",
+        cause="disabled by OPENJEV_DISABLE_PLUGINS",
+    )
+    if normalised(distribution) in blocked:
+        return entry
+    try:
+        types = question_types_of(point.load())
+    except (KeyboardInterrupt, SystemExit) as error:
+        # A module that calls sys.exit() on import must not end the server.
+        return attrs.evolve(entry, status="failed", cause=f"{type(error).__name__} while importing {point.value}")
+    except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is recorded and shown
+        return attrs.evolve(entry, status="failed", cause=describe(error, point))
+    return attrs.evolve(entry, status="loaded", types=types, cause=None)
+
+
+def describe(error: Exception, point: EntryPoint) -> str:
+    """One line on why a plugin did not load: its kind, its words, and the plugin's own line that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno})" if frames else ""
+    message = " ".join(str(error).split()) or "no message"
+    return f"{point.value}: {type(error).__name__}: {message}{where}"
+
+
+def question_types_of(plugin: object) -> tuple[QuestionType[Any, Any], ...]:
+    """The question types that a plugin module's hook returns.
+
+    Raises:
+        ValueError: The hook is missing or misspelt, or what it returns breaks the contract; says how to mend it.
+        Exception: Whatever the hook itself raises.
+    """
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    manager.register(plugin)
+    manager.check_pending()
+    if not manager.get_hookcallers(plugin):
+        raise ValueError("no hook found: define `openjev_question_types` and decorate it with `openjev_core.hookimpl`")
+    returned = [result for result in manager.hook.openjev_question_types() if result is not None]
+    types: list[QuestionType[Any, Any]] = []
+    for result in returned:
+        if not isinstance(result, Sequence):
+            raise TypeError(f"openjev_question_types returned {type(result).__name__}; return a list of QuestionType")
+        types.extend(result)
+    for question_type in types:
+        if fault := type_fault(question_type):
+            raise ValueError(fault)
+    names = [t.name for t in types]
+    if len(set(names)) != len(names):
+        raise ValueError(f"one plugin gives two question types of one name: {', '.join(sorted(names))}")
+    return tuple(types)
+
+
+def type_fault(question_type: object) -> str | None:
+    """What is wrong with a question type as a record, if anything."""
+    if not isinstance(question_type, QuestionType):
+        return f"openjev_question_types returned a {type(question_type).__name__}; return QuestionType records"
+    name = question_type.name
+    if question_type.api != CONTRACT_VERSION:
+        return (
+            f"question type {name!r} was written for contract version {question_type.api!r}; "
+            f"this openjev speaks version {CONTRACT_VERSION}: install a release of either that matches"
+        )
+    for role, cls in (("question", question_type.question), ("answer", question_type.answer)):
+        if not (isinstance(cls, type) and attrs.has(cls)):
+            return f"question type {name!r}: its {role} is no attrs class; decorate it with attrs.frozen(kw_only=True)"
+        if any(field.name == "type" for field in attrs.fields(cls)):
+            return f"question type {name!r}: its {role} has a field `type`, which the engine adds itself; remove it"
+    return None
+
+
+def mark_name_conflicts(entries: list[PluginEntry]) -> list[PluginEntry]:
+    """Two distributions with one entry-point name: neither is taken."""
+    return mark_conflicts(entries, lambda entry: [entry.name], "entry-point name")
+
+
+def mark_type_conflicts(entries: list[PluginEntry]) -> list[PluginEntry]:
+    """Two plugins with one question-type name: neither is taken."""
+    return mark_conflicts(entries, lambda entry: [t.name for t in entry.types], "question type")
+
+
+def mark_conflicts(entries: list[PluginEntry], claims: Any, what: str) -> list[PluginEntry]:
+    """Turn loaded entries that claim one name into conflicts that name every claimant."""
+    claimants: defaultdict[str, list[PluginEntry]] = defaultdict(list)
+    for entry in entries:
+        if entry.status == "loaded":
+            for claim in claims(entry):
+                claimants[claim].append(entry)
+    marked = []
+    for entry in entries:
+        clash = next((c for c in claims(entry) if len(claimants[c]) > 1), None) if entry.status == "loaded" else None
+        if clash is not None:
+            owners = " and ".join(f"{e.distribution} {e.version}" for e in claimants[clash])
+            cause = f"the {what} {clash!r} is claimed by {owners}; uninstall or disable all but one"
+            entry = attrs.evolve(entry, status="conflict", types=(), cause=cause)  # noqa: PLW2901 - the marked entry
+        marked.append(entry)
+    return marked
