@@ -1,0 +1,246 @@
+"""Writing a state and the question turn as a prompt of the model's own chat format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import evolve, frozen
+
+from openjev_core.backends.protocol import ChatTemplate, Tokenizer
+from openjev_core.errors import Loc, RequestError, StartupError
+from openjev_core.json_document import compact
+from openjev_core.prompts.marks import ControlTokens, mark_absent_from, strings_in
+from openjev_core.prompts.state import check_messages, messages_of, parse_tool_arguments, state_text
+from openjev_core.prompts.template import Message, Renderer, TemplateRefusal, compile_template
+from openjev_core.prompts.turns import ANSWER, question_turn
+
+END = "\ufdd1"
+"""Stands, with a mark behind it, at the end of the question turn, where the suffix goes."""
+
+
+@frozen
+class Prefix:
+    """What every branch of a request begins with.
+
+    Attributes:
+        text: As rendered, without marks.
+        ids: Its token ids.
+        ending: What the template writes after the question turn, up to where the answer begins.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    ending: Ending
+
+
+@frozen
+class Ending:
+    """What follows a suffix's own words: the template's ending and ``Answer:``.
+
+    Attributes:
+        text: As rendered.
+        plain: Its beginning up to the first control token; to be tokenized together with the suffix's words.
+        ids: The token ids of the rest.
+    """
+
+    text: str
+    plain: str
+    ids: tuple[int, ...]
+
+
+@frozen(kw_only=True)
+class Traits:
+    """What a template can take, found out by trying.
+
+    Attributes:
+        takes_two_user_turns: A user turn may follow a user turn.
+        takes_parts: A message's content may be an array of text parts.
+        takes_null: A message's content may be null.
+        shows_tool_calls: ``tool_calls`` of a message are written out.
+    """
+
+    takes_two_user_turns: bool = True
+    takes_parts: bool = True
+    takes_null: bool = True
+    shows_tool_calls: bool = True
+
+
+@frozen
+class PromptWriter:
+    """Writes prompts for one model."""
+
+    tokenizer: Tokenizer
+    control: ControlTokens
+    traits: Traits
+    _renderer: Renderer
+
+    def write(self, state: str | dict[str, Any] | list[Any]) -> Prefix:
+        """Render a state and the question turn.
+
+        Raises:
+            RequestError: The state is a chat that the model's template refuses or would not show whole.
+        """
+        found = messages_of(state)
+        if found is None:
+            loc: Loc = ("state",)
+            messages: list[Message] = [{"role": "user", "content": state_text(state)}]
+        else:
+            messages, loc = found
+            check_messages(messages, loc)
+            messages = [parse_tool_arguments(message, (*loc, index)) for index, message in enumerate(messages)]
+        mark = mark_absent_from(strings_in(messages))
+        shown = [self._adapt(self.control.protect_value(message, mark)) for message in messages]
+        if found is not None:
+            self._check_survival(shown, mark, loc)
+        before, after = self._render(shown, mark, loc)
+        ids = tuple(self._encode(before, mark))
+        return Prefix(before.replace(mark, ""), ids, self._ending(after, mark))
+
+    def suffix(self, words: str, ending: Ending) -> tuple[int, ...]:
+        """Token ids of a branch's suffix.
+
+        Args:
+            words: What the question type wrote after ``Question: ``.
+            ending: That of the request's prefix.
+        """
+        return (*self.tokenizer.encode(f" {words}{ending.plain}"), *ending.ids)
+
+    def _render(self, messages: Sequence[Message], mark: str, loc: Loc) -> tuple[str, str]:
+        """The rendered prompt, cut where the suffix goes."""
+        end = END + mark
+        try:
+            rendered = self._renderer.render(self._with_question(messages, question_turn() + end))
+        except TemplateRefusal as refusal:
+            raise _refused(str(refusal).replace(mark, ""), loc) from refusal
+        # The last one is ours: what a client wrote stands before it.
+        before, found, after = rendered.rpartition(end)
+        if not found:
+            raise _refused("it does not show the question's turn", loc)
+        return before, after
+
+    def _with_question(self, messages: Sequence[Message], turn: str) -> list[Message]:
+        last = messages[-1]
+        if self.traits.takes_two_user_turns or last["role"] != "user":
+            return [*messages, {"role": "user", "content": turn}]
+        content = last.get("content")
+        if isinstance(content, list):
+            folded: Any = [*content, {"type": "text", "text": f"\n\n{turn}"}]
+        else:
+            folded = f"{content}\n\n{turn}" if content else turn
+        return [*messages[:-1], {**last, "content": folded}]
+
+    def _adapt(self, message: Message) -> Message:
+        """A message in the form that the template takes; nothing of it is lost."""
+        content = message.get("content")
+        calls = message.get("tool_calls")
+        if isinstance(content, list) and not self.traits.takes_parts:
+            content = "\n".join(part["text"] for part in content)
+        if calls and isinstance(calls, list) and not self.traits.shows_tool_calls:
+            written = [
+                f"Tool call: {compact(call.get('function', call) if isinstance(call, dict) else call)}"
+                for call in calls
+            ]
+            if isinstance(content, list):
+                content = [*content, *({"type": "text", "text": f"\n{text}"} for text in written)]
+            else:
+                content = "\n".join([*([content] if content else []), *written])
+        if content is None and not self.traits.takes_null:
+            content = ""
+        return (
+            message if content is message.get("content") and "content" in message else {**message, "content": content}
+        )
+
+    def _check_survival(self, messages: Sequence[Message], mark: str, loc: Loc) -> None:
+        """Refuse a chat of which the template would drop a message.
+
+        The chat is rendered once with a word of its own in place of each text: what the template drops, it drops
+        there too.
+        """
+        words = [f"{END}{index}{mark}" for index in range(len(messages))]
+        shadow = [_with_text(message, word) for message, word in zip(messages, words, strict=True)]
+        try:
+            rendered = self._renderer.render(self._with_question(shadow, question_turn()))
+        except TemplateRefusal:
+            return  # the real rendering tells why
+        for index, (message, word) in enumerate(zip(messages, words, strict=True)):
+            if word not in rendered and any(_texts(message)):
+                msg = "the model's chat template does not show this message, so it cannot be judged"
+                raise RequestError.at((*loc, index), msg, "template_refusal")
+
+    def _encode(self, rendered: str, mark: str) -> list[int]:
+        ids: list[int] = []
+        for piece in self.control.cut(rendered, mark):
+            if isinstance(piece, int):
+                ids.append(piece)
+            else:
+                ids.extend(self.tokenizer.encode(piece))
+        return ids
+
+    def _ending(self, rendered: str, mark: str) -> Ending:
+        pieces = list(self.control.cut(rendered + ANSWER, mark))
+        plain = pieces.pop(0) if isinstance(pieces[0], str) else ""
+        ids: list[int] = []
+        for piece in pieces:
+            ids.extend([piece] if isinstance(piece, int) else self.tokenizer.encode(piece))
+        return Ending((rendered + ANSWER).replace(mark, ""), str(plain), tuple(ids))
+
+
+def prompt_writer(tokenizer: Tokenizer, template: ChatTemplate) -> PromptWriter:
+    """A writer for a model, after finding out what its template takes.
+
+    Raises:
+        StartupError: The template is invalid, or refuses even a plain user message.
+    """
+    renderer = compile_template(template)
+    writer = PromptWriter(tokenizer, ControlTokens(tokenizer.control_tokens), Traits(), renderer)
+    writer = evolve(writer, traits=probe(renderer))
+    try:
+        writer.write("A state.")
+    except RequestError as error:
+        raise StartupError(
+            f"the model's chat template refuses a plain user message: {error}; choose an instruction-tuned model"
+        ) from error
+    return writer
+
+
+def probe(renderer: Renderer) -> Traits:
+    """Try a template on small chats."""
+    word, other = "sentinel-one", "sentinel-two"
+
+    def shows(*messages: Message) -> bool:
+        try:
+            rendered = renderer.render(list(messages))
+        except TemplateRefusal:
+            return False
+        return word in rendered and other in rendered
+
+    user = {"role": "user", "content": other}
+    call = {"id": "call_1", "type": "function", "function": {"name": word, "arguments": {"key": "value"}}}
+    return Traits(
+        takes_two_user_turns=shows({"role": "user", "content": word}, user),
+        takes_parts=shows({"role": "user", "content": [{"type": "text", "text": f"{word} {other}"}]}),
+        takes_null=shows({"role": "user", "content": word}, {"role": "assistant", "content": None}, user),
+        shows_tool_calls=shows(
+            user, {"role": "assistant", "content": "", "tool_calls": [call]}, {**user, "content": "x"}
+        ),
+    )
+
+
+def _refused(reason: str, loc: Loc) -> RequestError:
+    return RequestError.at(loc, f"the model's chat template refuses this state: {reason[:300]}", "template_refusal")
+
+
+def _texts(message: Message) -> list[str]:
+    content = message.get("content")
+    if isinstance(content, list):
+        return [part["text"] for part in content if part["text"].strip()]
+    return [content] if isinstance(content, str) and content.strip() else []
+
+
+def _with_text(message: Message, word: str) -> Message:
+    content = message.get("content")
+    if isinstance(content, list):
+        # Every part is replaced, so one that is dropped while its neighbours stay is found too.
+        return {**message, "content": [{**part, "text": word} for part in content]}
+    return {**message, "content": word} if _texts(message) else message

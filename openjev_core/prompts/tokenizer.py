@@ -1,0 +1,124 @@
+"""The tokenizer of a Hugging Face model, through the ``tokenizers`` library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from tokenizers import Tokenizer as HfTokenizer
+
+from openjev_core.backends.protocol import ChatTemplate
+from openjev_core.errors import StartupError
+
+FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+
+
+@frozen
+class PlainTokenizer:
+    """A tokenizer in two forms: as its model has it, and one that knows no control or added token.
+
+    The library's ``encode_special_tokens`` covers tokens marked special only. Tokens such as ``<think>`` are added
+    without that mark, so the plain form is built without any added token.
+    """
+
+    _plain: HfTokenizer
+    _whole: HfTokenizer
+    control_tokens: Mapping[str, int]
+    vocab_size: int
+
+    def encode(self, text: str, *, control: bool = False) -> list[int]:
+        """Token ids; see :class:`~openjev_core.backends.protocol.Tokenizer`."""
+        ids: list[int] = (self._whole if control else self._plain).encode(text, add_special_tokens=False).ids
+        return ids
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """Plain token ids of several texts."""
+        return [encoding.ids for encoding in self._plain.encode_batch_fast(list(texts), add_special_tokens=False)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ``ids``."""
+        text: str = self._whole.decode(list(ids), skip_special_tokens=False)
+        return text
+
+
+def load_tokenizer(source: str, revision: str | None = None) -> tuple[PlainTokenizer, ChatTemplate]:
+    """Load a model's tokenizer and chat template.
+
+    Args:
+        source: A directory that holds ``tokenizer.json``, or a Hugging Face name.
+        revision: A revision of the latter.
+
+    Raises:
+        StartupError: They are not there, or cannot be read.
+    """
+    directory = Path(source) if Path(source).is_dir() else _download(source, revision)
+    definition = _read_json(directory / "tokenizer.json")
+    config = _read_json(directory / "tokenizer_config.json") if (directory / "tokenizer_config.json").exists() else {}
+    return tokenizer_from(definition), _chat_template(directory, config)
+
+
+def tokenizer_from(definition: Mapping[str, Any]) -> PlainTokenizer:
+    """Build both forms from the content of a ``tokenizer.json``."""
+    added = definition.get("added_tokens") or []
+    plain = {**definition, "added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+    whole = {**definition, "truncation": None, "padding": None}
+    try:
+        whole_form = HfTokenizer.from_str(json.dumps(whole))
+        plain_form = HfTokenizer.from_str(json.dumps(plain))
+    except Exception as error:
+        raise StartupError(f"tokenizer.json cannot be read by the tokenizers library: {error}") from error
+    return PlainTokenizer(
+        plain_form,
+        whole_form,
+        {token["content"]: token["id"] for token in added},
+        # Ids need not be dense: the vocabulary ends after the highest one.
+        max(whole_form.get_vocab(with_added_tokens=True).values()) + 1,
+    )
+
+
+def _chat_template(directory: Path, config: Mapping[str, Any]) -> ChatTemplate:
+    path = directory / "chat_template.jinja"
+    source = path.read_text("utf-8") if path.exists() else config.get("chat_template")
+    if isinstance(source, list):
+        named = {item["name"]: item["template"] for item in source}
+        source = named.get("default")
+    if not isinstance(source, str):
+        raise StartupError(
+            f"{directory.name}: no chat template, neither chat_template.jinja nor one in tokenizer_config.json; "
+            "openjev needs an instruction-tuned model that has one"
+        )
+    return ChatTemplate(source, _token_text(config.get("bos_token")), _token_text(config.get("eos_token")))
+
+
+def _token_text(token: Any) -> str:
+    if isinstance(token, Mapping):
+        token = token.get("content")
+    return token if isinstance(token, str) else ""
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise StartupError(f"{path} is missing; name a directory or Hugging Face model that has it") from None
+    except ValueError as error:
+        raise StartupError(f"{path} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise StartupError(f"{path} holds no JSON object")
+    return content
+
+
+def _download(source: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - slow to import, and needed for Hub names alone
+
+    try:
+        return Path(snapshot_download(source, revision=revision, allow_patterns=list(FILES)))
+    except Exception as error:
+        at = f" at revision {revision}" if revision else ""
+        raise StartupError(
+            f"the tokenizer of {source!r}{at} is no local directory and could not be fetched from the model hub: "
+            f"{type(error).__name__}: {error}; name a directory with tokenizer.json and chat_template.jinja"
+        ) from error
