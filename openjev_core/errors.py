@@ -18,6 +18,7 @@
     │   ├── BackendUnavailable  503  the backend does not answer
     │   └── DeadlineExceeded    504  the evaluation ran out of time
     ├── AtCapacity              529  as many evaluations are running as are admitted
+    ├── Stopping                503  the server stops and could not finish the evaluation
     └── StartupError            no status: ends the start, and the command with exit code 1
         └── SettingsError       no status: a setting is wrong; exit code 2
 
@@ -124,10 +125,18 @@ class NotFound(HttpError):
 
 
 class MethodNotAllowed(HttpError):
-    """The route exists; the method does not."""
+    """The route exists; the method does not.
+
+    Attributes:
+        allowed: The methods that it has.
+    """
 
     status = 405
     error_type = "method_not_allowed"
+
+    def __init__(self, message: str, allowed: Sequence[str]) -> None:
+        self.allowed = tuple(allowed)
+        super().__init__(message)
 
 
 class BodyTimeout(HttpError):
@@ -196,6 +205,14 @@ class AtCapacity(OpenJevError):
     status = 529
     error_type = "at_capacity"
     retry_after = 1
+
+
+class Stopping(OpenJevError):
+    """The server stops, and its grace period ended before the evaluation did."""
+
+    status = 503
+    error_type = "stopping"
+    retry_after = 2
 
 
 class StartupError(OpenJevError):

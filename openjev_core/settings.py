@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from typing import Any, Literal, cast
 
 import attrs
@@ -119,6 +120,12 @@ class Settings:
     threads: int | None = setting(None, integer(1), "threads of the embedded engine; the physical cores when unset")
     host: str = setting("127.0.0.1", text, "address to listen on")
     port: int = setting(8000, integer(0, 65535), "port to listen on; 0 takes a free one")
+    certfile: str | None = setting(None, text, "TLS certificate chain in PEM; with it the server speaks HTTPS and HTTP/2")
+    keyfile: str | None = setting(None, text, "the certificate's private key in PEM")
+    workers: int = setting(1, integer(1, 64), "processes that serve, each with its share of the concurrency limits")
+    trusted_proxies: tuple[str, ...] = setting(
+        (), words, "addresses or networks whose X-Forwarded-For is believed, comma-separated"
+    )
     max_questions: int = setting(64, integer(1), "questions in a request")
     max_answers: int = setting(64, integer(2, 1000), "options in a readout")
     max_body_bytes: int = setting(2 * 1024 * 1024, integer(1024), "request body, after decompression")
@@ -129,6 +136,7 @@ class Settings:
     request_timeout: float = setting(120.0, positive, "seconds for an evaluation, then a 504")
     body_timeout: float = setting(20.0, positive, "seconds for a request's body to arrive, then a 408")
     startup_timeout: float = setting(1200.0, positive, "seconds for the backend to become ready")
+    keep_alive: float = setting(75.0, positive, "seconds that a connection may idle between requests")
     grace_period: float = setting(30.0, positive, "seconds that a stop leaves running evaluations")
     temperature: float = setting(1.0, positive, "divides the label logprobs before normalization")
     confidence: ConfidenceFormula = setting("entropy", one_of("entropy", "jev"), "confidence formula")
@@ -143,6 +151,7 @@ class Settings:
     backend_api_key: str | None = setting(None, text, "Bearer key for SGLang or llama-server", secret=True)
     disable_plugins: tuple[str, ...] = setting((), words, "distributions whose plugins are not loaded, comma-separated")
     log_format: Literal["text", "json"] = setting("text", one_of("text", "json"), "log lines")
+    tracing: bool = setting(False, flag, "send OpenTelemetry traces; needs openjev[otel], and OTEL_* say where")
     cors_origins: tuple[str, ...] = setting((), words, "origins that browsers may call from, comma-separated")
     debug_prompts: bool | None = setting(None, flag, "serve POST /v1/prompts; when unset, on a loopback address only")
 
@@ -210,6 +219,14 @@ def parse_value(field: attrs.Attribute[Any], raw: Any, shown: str) -> Any:
     except ValueError as error:
         found = "the value given" if field.metadata["secret"] else repr(raw)
         raise SettingsError(f"{shown}: expected {error}, found {found}") from None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens on ``host``."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
