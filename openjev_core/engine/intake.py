@@ -32,10 +32,8 @@ class Intake:
         """
         if not isinstance(document, dict):
             raise mismatch("an object with model, state and questions", document)
-        problems: list[Problem] = []
-        for name in ("model", "state", "questions"):
-            if name not in document:
-                problems.append(Problem((name,), "missing; this field is required", "missing"))
+        required = ("model", "state", "questions")
+        problems = [Problem((n,), "missing; this field is required", "missing") for n in required if n not in document]
         parts = {
             "model": self._model,
             "state": _state,

@@ -142,7 +142,7 @@ class Compiler:
                 compiled.append(one)
         return Compiled(prefix, tuple(compiled), failures)
 
-    def _question(
+    def _question(  # noqa: PLR0917 - what one question's prompts depend on, and nothing else
         self,
         question_id: str,
         question_type: QuestionType[Any, Any],
@@ -168,7 +168,7 @@ class Compiler:
     def _variant(
         self, question_type: QuestionType[Any, Any], readout: Readout, order: Order, prefix: Prefix
     ) -> Variant:
-        labels, labelled = self._labelled(question_type, readout, order)
+        labels, labelled = self._labelled(readout, order)
         try:
             words = question_type.suffix(readout, labelled)
         except Exception as error:
@@ -177,9 +177,7 @@ class Compiler:
             raise PluginError(question_type.name, "suffix returned no string without outer white space")
         return Variant(order, labelled, words, Branch(self.writer.suffix(words, prefix.ending), labels))
 
-    def _labelled(
-        self, question_type: QuestionType[Any, Any], readout: Readout, order: Order
-    ) -> tuple[tuple[int, ...], tuple[tuple[str, Option], ...]]:
+    def _labelled(self, readout: Readout, order: Order) -> tuple[tuple[int, ...], tuple[tuple[str, Option], ...]]:
         """Label ids in the options' given order, and ``(label, option)`` as shown."""
         options = readout.options
         if options[0].label is not None:

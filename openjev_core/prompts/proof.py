@@ -9,10 +9,12 @@ from __future__ import annotations
 from openjev_core.errors import StartupError
 from openjev_core.prompts.chat import Prefix, PromptWriter
 
+# One line each would hide that these are one list of awkward beginnings.
 OPENINGS = (
-    "What is asked?", "is it so", "(a) or (b)?", '"Quoted" words', "'tis", "…and then", "1984 was", "42", "3.14",
+    "What is asked?", "is it so", "(a) or (b)?", '"Quoted" words', "'tis", "…and then", "1984 was", "42",
     "-1 or +1", "$5", "#tag", "@name", "/path", "\\n", "*bold*", "_under_", "`code`", "{json}", '{"a":1}', "[1,2]",
-    "<tag>", "<|im_end|>", "</think>", "é accent", "\u0301combining", "ünïcode", "Ärger", "中文问题", "日本語", "한국어",
+    "<tag>", "<|im_end|>", "</think>", "é accent", "\u0301combining",
+    "ünïcode", "Ärger", "中文问题", "日本語", "한국어",
     "বাংলা প্রশ্ন", "हिन्दी", "العربية", "עברית", "ไทย", "🙂 emoji", "👩‍👩‍👧 family", "\u200bzero width", "\u00a0nbsp",
     "A: option", "Options:", "Answer:", "x", "I", "",
 )  # fmt: skip

@@ -1,0 +1,242 @@
+"""The engine: a loaded model that evaluates requests."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeVar
+
+import anyio.to_thread
+import attrs
+from attrs import frozen
+
+from openjev_core.backends.protocol import LoadedModel
+from openjev_core.engine.admission import Admission
+from openjev_core.engine.evaluation import Evaluation, Limits, Preview, Request, Timings, Usage
+from openjev_core.engine.health import Health
+from openjev_core.engine.intake import ALIAS, Intake
+from openjev_core.engine.preview import preview_of
+from openjev_core.engine.reading import Readings, read
+from openjev_core.engine.reducing import Reducer
+from openjev_core.errors import DeadlineExceeded, PluginError
+from openjev_core.plugins.registry import Registry
+from openjev_core.plugins.structuring import QuestionConverter
+from openjev_core.prompts.chat import prompt_writer
+from openjev_core.prompts.compiler import Bounds, Compiled, Compiler
+from openjev_core.prompts.labels import verify_labels
+from openjev_core.prompts.proof import prove
+from openjev_core.settings import Settings
+
+T = TypeVar("T")
+
+
+@frozen(kw_only=True)
+class Engine:
+    """Evaluates requests on one loaded model. Made by :func:`engine_for` or :func:`openjev_core.open_engine`.
+
+    Attributes:
+        settings: What it runs with.
+        registry: The question types it knows.
+        model: The loaded model.
+        limits: The limits in force.
+    """
+
+    settings: Settings
+    registry: Registry
+    model: LoadedModel
+    limits: Limits
+    converter: QuestionConverter
+    compiler: Compiler
+    _intake: Intake
+    _reducer: Reducer
+    _admission: Admission
+    _health: Health
+
+    @property
+    def in_flight(self) -> int:
+        """Evaluations that are running now."""
+        return self._admission.in_flight
+
+    def structure(self, document: Any) -> Request:
+        """Structure a parsed request body.
+
+        Raises:
+            RequestError: With every problem found.
+        """
+        return self._intake.structure(document)
+
+    async def evaluate(
+        self,
+        *,
+        state: Any,
+        questions: Mapping[str, Any],
+        model: str = ALIAS,
+        orders: int | Literal["full", "adaptive"] | None = None,
+        partial: bool = False,
+    ) -> Evaluation:
+        """Answer questions about a state.
+
+        Args:
+            state: A string, object or array; a chat when it has a chat's form.
+            questions: Question id to question: the wire's JSON object, or an instance of a type's question class.
+            model: The served name, ``jev-latest`` or a ``jev-...`` version.
+            orders: How many orders of its options to read each readout in; the setting when ``None``.
+            partial: Answer the other questions when a question type fails.
+
+        Raises:
+            RequestError: The request is wrong; nothing was inferred.
+            OpenJevError: See :mod:`openjev_core.errors`.
+        """
+        document: dict[str, Any] = {
+            "model": model,
+            "state": state,
+            "questions": {key: self._wire(question) for key, question in questions.items()},
+            "x_partial": partial,
+        }
+        if orders is not None:
+            document["x_orders"] = orders
+        return await self.evaluate_request(self.structure(document))
+
+    async def evaluate_request(self, request: Request) -> Evaluation:
+        """Answer a structured request. Cancelling the task stops the work in the backend.
+
+        Raises:
+            RequestError: A limit, a question or the state is wrong; nothing was inferred.
+            PluginError: A question type broke its contract.
+            AtCapacity: Too many evaluations are running.
+            DeadlineExceeded: It took longer than ``request_timeout``.
+            BackendError: The backend failed.
+        """
+        seconds = self.settings.request_timeout
+        with self._admission.admit():
+            try:
+                async with asyncio.timeout(seconds) as deadline:
+                    return await self._evaluate(request)
+            except TimeoutError:
+                if not deadline.expired():
+                    raise
+                msg = f"the evaluation took longer than request_timeout ({seconds:g} s) and was stopped"
+                raise DeadlineExceeded(msg) from None
+
+    async def preview(self, request: Request) -> Preview:
+        """Every prompt of a request, without inference.
+
+        Raises:
+            RequestError: As for :meth:`evaluate_request`.
+        """
+        compiled = await off_the_loop(lambda: self._compile(request))
+        return await off_the_loop(lambda: preview_of(compiled, self.model.tokenizer))
+
+    async def check(self) -> None:
+        """Ask the backend for a labelled token, at most once a second however often this is called.
+
+        Raises:
+            BackendError: It does not answer as it should.
+        """
+        await self._health.check()
+
+    def _wire(self, question: Any) -> Any:
+        for question_type in self.registry.types.values():
+            if type(question) is question_type.question:
+                return self.converter.wire_question(question_type, question)
+        return question
+
+    def _compile(self, request: Request) -> Compiled:
+        wanted = self.settings.orders if request.orders is None else request.orders
+        return self.compiler.compile(
+            request.state,
+            {question_id: (asked.type, asked.question) for question_id, asked in request.questions.items()},
+            orders="full" if wanted == "adaptive" else wanted,
+            partial=request.partial,
+        )
+
+    async def _evaluate(self, request: Request) -> Evaluation:
+        started = time.perf_counter()
+        compiled = await off_the_loop(lambda: self._compile(request))
+        if not compiled.questions:
+            # With nothing left to read there is nothing to answer partially either.
+            raise next(iter(compiled.failures.values()))
+        prepared = time.perf_counter() - started
+        readings = await read(self.model.backend, compiled)
+        answers, failures = await off_the_loop(
+            lambda: self._reducer.answers(compiled, readings.by_question, partial=request.partial)
+        )
+        return self._evaluation(request, compiled, readings, answers, {**compiled.failures, **failures}, prepared)
+
+    def _evaluation(  # noqa: PLR0917 - everything an evaluation is made of, in the order in which it came to be
+        self,
+        request: Request,
+        compiled: Compiled,
+        readings: Readings,
+        answers: Mapping[str, dict[str, Any]],
+        failures: Mapping[str, PluginError],
+        prepared: float,
+    ) -> Evaluation:
+        failed = {
+            question_id: {
+                "type": error.type_name,
+                "x_error": {"error_type": error.error_type, "message": str(error)},
+            }
+            for question_id, error in failures.items()
+        }
+        return Evaluation(
+            model=self.model.public_name,
+            answers={question_id: {**answers, **failed}[question_id] for question_id in request.questions},
+            usage=Usage(input_tokens=readings.input_tokens, output_tokens=readings.output_tokens),
+            timings=Timings(prepare=prepared, prefill=readings.prefill, branches=readings.branches),
+            prefix_tokens=len(compiled.prefix.ids),
+            cached_tokens=readings.cached_tokens,
+            branches=sum(len(question.branches) for question in compiled.questions),
+            types=tuple(asked.type.name for asked in request.questions.values()),
+            failures={question_id: error.rule for question_id, error in failures.items()},
+        )
+
+
+async def off_the_loop(work: Callable[[], T]) -> T:
+    """Run work that may call a plugin in a thread; a cancelled caller leaves it to end by itself.
+
+    A plugin's code may hang, and tokenizing a long state takes a while: neither may hold up other requests.
+    """
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+
+def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> Engine:
+    """An engine on a model that is ready.
+
+    Raises:
+        StartupError: The model's tokenizer or template cannot carry the prompts, or has too few labels.
+    """
+    limits = effective_limits(settings, model)
+    converter = QuestionConverter(registry)
+    writer = prompt_writer(model.tokenizer, model.template)
+    ending = prove(writer).ending
+    own = sorted({label for question_type in registry.types.values() for label in question_type.labels})
+    labels = verify_labels(writer, ending, settings.max_answers, own)
+    bounds = Bounds(
+        max_answers=limits.max_answers_per_question,
+        max_input_tokens=limits.max_input_tokens,
+        max_total_input_tokens=limits.max_total_input_tokens,
+    )
+    return Engine(
+        settings=settings,
+        registry=registry,
+        model=model,
+        limits=limits,
+        converter=converter,
+        compiler=Compiler(writer, labels, bounds),
+        intake=Intake(converter, model.public_name, settings.max_questions),
+        reducer=Reducer(converter, settings.temperature, settings.confidence),
+        admission=Admission(settings.max_concurrent_requests),
+        health=Health(model.backend),
+    )
+
+
+def effective_limits(settings: Settings, model: LoadedModel) -> Limits:
+    """The settings' limits, with the longest branch lowered to what the backend takes."""
+    longest = model.backend.max_prompt_tokens + 1  # with the output token
+    shared = {
+        field.name: getattr(settings, field.name) for field in attrs.fields(Limits) if hasattr(settings, field.name)
+    }
+    shared["max_input_tokens"] = min(settings.max_input_tokens, longest)
+    return Limits(max_answers_per_question=settings.max_answers, **shared)
