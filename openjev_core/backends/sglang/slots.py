@@ -1,0 +1,98 @@
+"""Who may call SGLang next: a bounded number of slots, shared fairly between evaluations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from attrs import define, field
+
+
+@define(eq=False)
+class Slots:
+    """``size`` prompts may be at SGLang at once; every evaluation is a :class:`Party` to that.
+
+    A free slot goes to the waiting party that holds the fewest, and what is free at one moment is divided among
+    those waiting at it. So an evaluation of 64 questions gets everything while it is alone, and no more than its
+    share as soon as another one waits.
+    """
+
+    size: int
+    free: int = field(init=False)
+    waiting: list[Party] = field(factory=list)
+    """In order of arrival."""
+
+    def __attrs_post_init__(self) -> None:
+        self.free = self.size
+
+    def party(self) -> Party:
+        """A new evaluation's share."""
+        return Party(self)
+
+    def distribute(self) -> None:
+        """Give what is free to those who wait."""
+        while self.free and self.waiting:
+            party = min(self.waiting, key=lambda one: one.held)
+            wanted, granted = party.queue.popleft()
+            if not party.queue:
+                # Removed before the division below, which counts this party once.
+                self.waiting.remove(party)
+            if granted.done():
+                continue
+            others = len(self.waiting) - (party in self.waiting)
+            share = min(wanted, max(1, self.free // (others + 1)))
+            party.take(share)
+            granted.set_result(share)
+
+
+@define(eq=False)
+class Party:
+    """One evaluation's side of the slots."""
+
+    slots: Slots
+    held: int = 0
+    queue: deque[tuple[int, asyncio.Future[int]]] = field(factory=deque)
+
+    def take(self, count: int) -> None:
+        """Hold ``count`` more."""
+        self.held += count
+        self.slots.free -= count
+
+    async def acquire(self, wanted: int) -> int:
+        """Wait for slots.
+
+        Args:
+            wanted: How many prompts are ready to go; at least 1.
+
+        Returns:
+            How many of them may go now, from 1 to ``wanted``. Each has to be given back with :meth:`release`.
+        """
+        if self.slots.free and not self.slots.waiting:
+            share = min(wanted, self.slots.free)
+            self.take(share)
+            return share
+        granted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        if not self.queue:
+            self.slots.waiting.append(self)
+        self.queue.append((wanted, granted))
+        try:
+            return await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                # The grant and the cancellation met: nobody will use these slots.
+                self.release(granted.result())
+            else:
+                self.withdraw(granted)
+            raise
+
+    def withdraw(self, granted: asyncio.Future[int]) -> None:
+        """Take a cancelled wait out of the queue."""
+        self.queue = deque(entry for entry in self.queue if entry[1] is not granted)
+        if not self.queue and self in self.slots.waiting:
+            self.slots.waiting.remove(self)
+
+    def release(self, count: int) -> None:
+        """Give ``count`` slots back."""
+        self.held -= count
+        self.slots.free += count
+        self.slots.distribute()

@@ -1,0 +1,188 @@
+"""The bodies of SGLang's ``/generate``: a prefix is serialized once, every answer is checked."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import orjson
+from msgspec import Struct
+
+from openjev_core.backends.protocol import Branch, Reading
+from openjev_core.errors import BackendError, BackendUnavailable
+
+# Every call asks for a label's logprob, the warm-up and the probe too: in one batch with labelled calls, a plain one
+# kills SGLang's scheduler. `logprob_start_len` -1 reads the output position alone; 0 would recompute a cached prefix.
+FIXED_FIELDS = (
+    b'"sampling_params":{"max_new_tokens":1,"temperature":0},'
+    b'"return_logprob":true,"logprob_start_len":-1,"top_logprobs_num":0}'
+)
+
+
+class Meta(Struct):
+    """What an answer says about its call. Fields that a front end leaves out are ``None``."""
+
+    id: str
+    finish_reason: dict[str, Any] | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int = 0
+    cached_tokens: int | None = None
+    output_token_ids_logprobs: list[list[tuple[float | None, int, Any]]] | None = None
+
+
+class Element(Struct):
+    """One prompt's answer: what was read, or, in a batch on the Rust front end, why it was not."""
+
+    meta_info: Meta | None = None
+    error: dict[str, Any] | None = None
+
+
+ONE = msgspec.json.Decoder(Element)
+MANY = msgspec.json.Decoder(list[Element])
+
+
+def ids_json(ids: Sequence[int]) -> bytes:
+    """Token ids as the inside of a JSON array."""
+    return orjson.dumps(ids)[1:-1]
+
+
+def single_body(prompt: bytes, labels: Sequence[int], rid: str) -> bytes:
+    """The body for one prompt, given as the inside of a JSON array."""
+    return b'{"rid":"%b","input_ids":[%b],"token_ids_logprob":%b,%b' % (
+        rid.encode(),
+        prompt,
+        orjson.dumps(labels),
+        FIXED_FIELDS,
+    )
+
+
+def batch_body(prefix: bytes, branches: Sequence[Branch], rids: Sequence[str]) -> bytes:
+    """The body for several branches of one prefix."""
+    return b'{"rid":%b,"input_ids":[%b],"token_ids_logprob":%b,%b' % (
+        orjson.dumps(rids),
+        b",".join([b"[%b,%b]" % (prefix, ids_json(branch.suffix)) for branch in branches]),
+        orjson.dumps([branch.labels for branch in branches]),
+        FIXED_FIELDS,
+    )
+
+
+def text_body(text: str, labels: Sequence[int], rid: str) -> bytes:
+    """The body for a prompt that SGLang tokenizes itself: for comparing tokenizers, never for an evaluation."""
+    return b'{"rid":"%b","text":%b,"token_ids_logprob":%b,%b' % (
+        rid.encode(),
+        orjson.dumps(text),
+        orjson.dumps(labels),
+        FIXED_FIELDS,
+    )
+
+
+def parse_one(body: bytes) -> Element:
+    """The answer to a single prompt.
+
+    Raises:
+        BackendError: It is not what ``/generate`` returns.
+    """
+    element: Element = decode(ONE, body)
+    return element
+
+
+def parse_many(body: bytes, size: int) -> list[Element]:
+    """The answer to a batch of ``size`` prompts.
+
+    Raises:
+        BackendError: It is not what ``/generate`` returns for that many.
+    """
+    elements: list[Element] = decode(MANY, body)
+    if len(elements) != size:
+        raise BackendError(f"SGLang answered {len(elements)} prompts of a batch of {size}")
+    return elements
+
+
+def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    """``body`` as the decoder's type, or a :class:`BackendError` that says where it differs."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise BackendError(f"SGLang's answer is not what /generate returns: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decode_leniently(decoder, body, error)
+
+
+def decode_leniently(decoder: msgspec.json.Decoder[Any], body: bytes, strict_error: Exception) -> Any:
+    """Accept ``NaN`` and ``-Infinity``, which Python's own encoder writes, so that they are judged as values."""
+    try:
+        return msgspec.convert(json.loads(body), decoder.type)
+    except (ValueError, msgspec.ValidationError):
+        raise BackendError(f"SGLang's answer is not JSON: {strict_error}") from None
+
+
+def reading(element: Element, labels: Sequence[int], *, rid: str, prompt_tokens: int) -> Reading:
+    """One prompt's answer, checked against what was asked.
+
+    Args:
+        element: The answer.
+        labels: The label ids that were asked for, distinct.
+        rid: The call's id, which the answer must bear.
+        prompt_tokens: The prompt's length, which the answer must confirm: SGLang can be told to cut prompts short.
+
+    Raises:
+        BackendError: A label is missing, doubled or NaN; all are null; or the answer belongs to another prompt.
+        BackendUnavailable: SGLang dropped the call.
+    """
+    if element.error is not None:
+        raise BackendError(f"SGLang refused a prompt: {message_of(element.error)}")
+    meta = element.meta_info
+    if meta is None:
+        raise BackendError("SGLang's answer has no meta_info")
+    reason = meta.finish_reason or {}
+    if reason.get("type") == "abort":
+        raise BackendUnavailable(f"SGLang dropped the call: {message_of(reason)}")
+    if meta.id != rid:
+        raise BackendError(f"SGLang answered request {meta.id!r} where {rid!r} was due")
+    if meta.prompt_tokens != prompt_tokens:
+        found = "no prompt count" if meta.prompt_tokens is None else f"{meta.prompt_tokens} prompt tokens"
+        raise BackendError(f"SGLang's answer reports {found}, sent were {prompt_tokens}")
+    return Reading(
+        label_logprobs(meta.output_token_ids_logprobs, labels),
+        meta.prompt_tokens,
+        meta.cached_tokens,
+        meta.completion_tokens,
+    )
+
+
+def label_logprobs(
+    positions: list[list[tuple[float | None, int, Any]]] | None, labels: Sequence[int]
+) -> tuple[float, ...]:
+    """The logprobs of ``labels``, matched by id; ``null`` beside real values is a probability of zero.
+
+    SGLang's encoder writes every non-finite number as ``null``. One NaN makes the whole softmax NaN, so a null with a
+    number beside it can only have been minus infinity; nulls alone may have been anything.
+    """
+    if not positions:
+        raise BackendError("SGLang's answer has no output_token_ids_logprobs: it ignored the labels")
+    entries = positions[0]
+    if len(positions) != 1:
+        raise BackendError(f"SGLang's answer has logprobs for {len(positions)} output positions, asked was 1")
+    found = {token: value for value, token, _ in entries}
+    if len(found) != len(entries):
+        raise BackendError("SGLang's answer has two logprobs for one label")
+    missing = [label for label in labels if label not in found]
+    if missing:
+        raise BackendError(f"SGLang's answer has no logprob for the label ids {missing[:8]}")
+    values = [found[label] for label in labels]
+    if all(value is None for value in values):
+        raise BackendError("SGLang's answer has null for every label, so there is no distribution over them")
+    logprobs = tuple(-math.inf if value is None else value for value in values)
+    if any(math.isnan(value) or value == math.inf for value in logprobs):
+        raise BackendError("SGLang returned a label logprob that is not a number")
+    return logprobs
+
+
+def message_of(error: Any) -> str:
+    """The words of an error object, in whichever of its shapes, cut to a line."""
+    while isinstance(error, dict):
+        error = error.get("message") or error.get("error") or error.get("detail") or "no reason given"
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,71 @@
+"""What every call to SGLang has to keep. A broken rule becomes a line in ``violations``, which fails the test."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import define, field
+from sglang_double_model import WIDTH, pack
+
+
+@define
+class Rules:
+    """The rules, and what broke them.
+
+    A call that asks for one label is a warm-up or a probe; one that asks for more is a branch, and has to continue a
+    warm-up that was answered before it was sent.
+    """
+
+    vocab_size: int
+    max_prompt: int
+    violations: list[str] = field(factory=list)
+    answered: dict[int, set[int]] = field(factory=dict)
+    """Hashes of the warm-ups that were answered, by length in tokens."""
+    rids: set[str] = field(factory=set)
+
+    def check(self, body: dict[str, Any], members: Sequence[tuple[str, list[int], list[int]]]) -> None:
+        """Note what is wrong with a call; ``members`` are ``(rid, prompt, labels)``."""
+        expected = {"return_logprob": True, "logprob_start_len": -1, "top_logprobs_num": 0}
+        for name, value in expected.items():
+            if body.get(name) != value:
+                self.violations.append(f"{name} is {body.get(name)!r}, not {value!r}")
+        if body.get("sampling_params") != {"max_new_tokens": 1, "temperature": 0}:
+            self.violations.append(f"sampling_params is {body.get('sampling_params')!r}")
+        for rid, prompt, labels in members:
+            self.check_member(rid, prompt, labels)
+
+    def check_member(self, rid: str, prompt: list[int], labels: list[int]) -> None:
+        """Note what is wrong with one prompt."""
+        if not labels:
+            self.violations.append(f"{rid} asks for no label: in one batch with a labelled call it kills the scheduler")
+        if len(set(labels)) != len(labels):
+            self.violations.append(f"{rid} asks for a label twice: {labels}")
+        outside = [number for number in (*prompt, *labels) if not 0 <= number < self.vocab_size]
+        if outside:
+            self.violations.append(f"{rid} has ids outside the vocabulary: {outside[:4]}")
+        if len(prompt) > self.max_prompt:
+            self.violations.append(f"{rid} has {len(prompt)} tokens, the longest prompt is {self.max_prompt}")
+        if len(rid) < 16 or rid in self.rids:
+            self.violations.append(f"rid {rid!r} is short or was used before")
+        if self.rids and len(rid) != len(next(iter(self.rids))):
+            self.violations.append(f"rid {rid!r} differs in length from others, so one may be another's prefix")
+        self.rids.add(rid)
+        if len(labels) > 1 and not outside and not self.continues_a_warm_up(pack(prompt)):
+            self.violations.append(f"{rid} is a branch of {len(prompt)} tokens whose prefix has not been answered yet")
+
+    def continues_a_warm_up(self, prompt: bytes) -> bool:
+        """Whether an answered warm-up is a proper beginning of ``prompt``."""
+        hashed, at = 0, 0
+        for length in sorted(self.answered):
+            if length * WIDTH >= len(prompt):
+                return False
+            hashed, at = zlib.crc32(prompt[at : length * WIDTH], hashed), length * WIDTH
+            if hashed in self.answered[length]:
+                return True
+        return False
+
+    def warmed(self, prompt: bytes) -> None:
+        """A warm-up has been answered."""
+        self.answered.setdefault(len(prompt) // WIDTH, set()).add(zlib.crc32(prompt))
