@@ -31,13 +31,10 @@ def prove(writer: PromptWriter) -> Prefix:
     """
     for state in ("A state.", [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."}]):
         prefix = writer.write(state)
+        encode = writer.tokenizer.encode
+        before = _last_plain(writer, prefix.text)
         for opening in OPENINGS:
-            whole = writer.tokenizer.encode(_last_plain(writer, prefix.text) + f" {opening}")
-            parts = [
-                *writer.tokenizer.encode(_last_plain(writer, prefix.text)),
-                *writer.tokenizer.encode(f" {opening}"),
-            ]
-            if whole != parts:
+            if encode(f"{before} {opening}") != encode(before) + encode(f" {opening}"):
                 raise StartupError(
                     f"this model's tokenizer does not end a token before a question such as {opening!r}, so prompts "
                     "cannot be shared between questions; choose another model"
