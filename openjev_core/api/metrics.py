@@ -1,0 +1,101 @@
+"""Prometheus metrics of one app."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from prometheus_client import (
+    CONTENT_TYPE_PLAIN_0_0_4,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+
+from openjev_core.api.exchange import Exchange, Reply
+from openjev_core.api.incoming import Incoming
+from openjev_core.engine.engine import Engine
+from openjev_core.errors import BackendError, OpenJevError, PluginError
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+PREPARE_SECONDS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
+
+
+class Metrics:
+    """Counts what happens in one app, in a registry of its own; the handler of ``GET /metrics``."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        registry = self.registry = CollectorRegistry()
+        self._requests = Counter("openjev_requests", "Answered requests.", ("route", "status"), registry=registry)
+        self._questions = Counter(
+            "openjev_questions", "Questions of structured requests.", ("type", "status"), registry=registry
+        )
+        self._hang_ups = Counter("openjev_hang_ups", "Clients that left before their answer.", registry=registry)
+        self._rejections = Counter(
+            "openjev_rejections", "Requests that were refused, by reason.", ("reason",), registry=registry
+        )
+        self._backend_errors = Counter(
+            "openjev_backend_errors", "Evaluations that the backend failed, by kind.", ("kind",), registry=registry
+        )
+        self._plugin_failures = Counter(
+            "openjev_plugin_failures", "Question types that broke their contract.", ("type",), registry=registry
+        )
+        self._submitted = Counter(
+            "openjev_tokens_submitted", "Prompt tokens of warm-ups and branches, cached ones included.",
+            registry=registry,
+        )  # fmt: skip
+        self._cached = Counter(
+            "openjev_tokens_cached", "Branches' prompt tokens that the backend had cached.", registry=registry
+        )
+        self._total = self._histogram("openjev_evaluation_seconds", "A whole evaluation.", SECONDS)
+        self._prepare = self._histogram("openjev_prepare_seconds", "Rendering and tokenizing.", PREPARE_SECONDS)
+        self._prefill = self._histogram("openjev_prefill_seconds", "Warming the prefix.", SECONDS)
+        self._branches = self._histogram("openjev_branch_seconds", "Reading all branches.", SECONDS)
+        in_flight = Gauge("openjev_evaluations_in_flight", "Evaluations that run now.", registry=registry)
+        in_flight.set_function(lambda: engine.in_flight)
+        build = Gauge(
+            "openjev_build_info", "Always 1; what runs is in the labels.", ("version", "model", "backend"),
+            registry=registry,
+        )  # fmt: skip
+        build.labels(version("openjev"), engine.model.public_name, engine.model.backend.name).set(1)
+        ProcessCollector(registry=registry)
+
+    def _histogram(self, name: str, documentation: str, buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(name, documentation, buckets=buckets, registry=self.registry)
+
+    def observe(self, exchange: Exchange) -> None:
+        """Count a request that has ended."""
+        if exchange.hung_up or exchange.status is None:
+            self._hang_ups.inc()
+            return
+        status = str(exchange.status)
+        self._requests.labels(exchange.route, status).inc()
+        for name in exchange.questions.values():
+            self._questions.labels(name, status).inc()
+        if (evaluation := exchange.evaluation) is not None:
+            self._submitted.inc(evaluation.usage.input_tokens)
+            self._cached.inc(evaluation.cached_tokens or 0)
+            timings = evaluation.timings
+            self._total.observe(timings.prepare + timings.prefill + timings.branches)
+            self._prepare.observe(timings.prepare)
+            self._prefill.observe(timings.prefill)
+            self._branches.observe(timings.branches)
+            for question_id in evaluation.failures:
+                self._plugin_failures.labels(exchange.questions[question_id]).inc()
+        if exchange.error is not None:
+            self._count_error(exchange.error)
+
+    def _count_error(self, error: Exception) -> None:
+        if isinstance(error, PluginError):
+            self._plugin_failures.labels(error.type_name).inc()
+        elif isinstance(error, BackendError):
+            self._backend_errors.labels(error.error_type).inc()
+        elif isinstance(error, OpenJevError):
+            self._rejections.labels(error.error_type).inc()
+
+    async def __call__(self, _exchange: Exchange, _incoming: Incoming) -> Reply:
+        """The metrics as Prometheus reads them."""
+        return Reply(200, generate_latest(self.registry), ((b"content-type", CONTENT_TYPE_PLAIN_0_0_4.encode()),))

@@ -1,0 +1,183 @@
+"""The OpenAPI document, with the question and answer types of the installed plugins."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+from openjev_core.api.openapi_parts import HEADERS, RESPONSES, SCHEMAS, error, ok
+from openjev_core.plugins.registry import Registry
+from openjev_core.plugins.schema import components
+from openjev_core.plugins.structuring import QuestionConverter
+
+EXAMPLE_STATE = (
+    "Hi, I was charged twice for my March invoice and the refund I was promised last week still has not arrived. "
+    "Please fix this today."
+)
+
+EVALUATION_HEADERS = (
+    "x-typesafe-request-id",
+    "x-openjev-model",
+    "x-openjev-prefix-tokens",
+    "x-openjev-cached-tokens",
+    "Server-Timing",
+)
+
+BODY_ERRORS = ("400", "408", "413", "415", "422")
+HEAD_ERRORS = ("400", "408", "431")
+"""What the protocol itself answers, on any route."""
+
+
+def openapi_document(registry: Registry) -> dict[str, Any]:
+    """The API as an OpenAPI 3.1 document. Needs no model.
+
+    Args:
+        registry: Whose question types it describes.
+    """
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "openjev",
+            "version": version("openjev"),
+            "description": (
+                "Typed questions about a state, answered with probabilities read from a language model's first output "
+                "token. Probabilities are conditioned on the options given, depend on the prompt and on the order of "
+                "the options, and are not calibrated."
+            ),
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": {
+            "/v1/systemone": {"post": systemone(registry)},
+            "/v1/models": {"get": told("listModels", "Which model is served, and under which names.", "Models")},
+            "/v1/limits": {"get": told("getLimits", "The limits in force.", "Limits")},
+            "/v1/prompts": {"post": prompts(registry)},
+            "/health": {"get": health()},
+            "/health/live": {"get": told("getLiveness", "Whether the process serves.", "Live", keyed=False)},
+            "/metrics": {"get": metrics()},
+        },
+        "components": {
+            "schemas": {**components(registry), **SCHEMAS, "Request": request_schema()},
+            "headers": HEADERS,
+            "responses": RESPONSES,
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": "Needed where the server has a key."}
+            },
+        },
+    }
+
+
+def request_schema() -> dict[str, Any]:
+    """A request's schema. The question types stand beside it as components."""
+    return {
+        "type": "object",
+        "required": ["model", "state", "questions"],
+        "properties": {
+            "model": {
+                "type": "string",
+                "description": "The served name, `jev-latest`, or any `jev-...` version: this server's one model.",
+            },
+            "state": {
+                "type": ["string", "object", "array"],
+                "description": (
+                    "What is judged: text, JSON, or a chat (a non-empty array of messages, or an object whose one key "
+                    "`messages` holds it)."
+                ),
+            },
+            "questions": {
+                "type": "object",
+                "minProperties": 1,
+                "propertyNames": {"minLength": 1},
+                "additionalProperties": {"$ref": "#/components/schemas/Question"},
+                "description": "Question id to question. Ids never reach the model.",
+            },
+            "x_orders": {
+                "oneOf": [{"type": "integer", "minimum": 1}, {"enum": ["full", "adaptive"]}],
+                "description": "Orders of its options to read each readout in; the server's setting if absent.",
+            },
+            "x_partial": {
+                "type": "boolean",
+                "description": "Answer the other questions when a question type fails on one.",
+            },
+        },
+        "description": "Unknown fields are ignored here, and refused inside a question.",
+    }
+
+
+def systemone(registry: Registry) -> dict[str, Any]:
+    """The evaluating operation."""
+    answered = ok("Evaluation", "An answer per question, in request order.", EVALUATION_HEADERS)
+    failures = ("401", *BODY_ERRORS, "431", "500", "502", "503", "504", "529")
+    return {
+        "operationId": "evaluate",
+        "summary": "Answer typed questions about one state",
+        "security": [{}, {"key": []}],
+        "requestBody": request_body(registry),
+        "responses": {"200": answered, **{status: error(status) for status in failures}},
+    }
+
+
+def prompts(registry: Registry) -> dict[str, Any]:
+    """The debugging operation."""
+    failures = ("401", "404", *BODY_ERRORS, "431", "500")
+    return {
+        "operationId": "previewPrompts",
+        "summary": "Show the prompts of a request, without inference",
+        "description": "For people debugging. Served on loopback addresses only, unless configured otherwise.",
+        "security": [{}, {"key": []}],
+        "requestBody": request_body(registry),
+        "responses": {
+            "200": ok("Prompts", "The rendered prompts and their tokens."),
+            **{status: error(status) for status in failures},
+        },
+    }
+
+
+def request_body(registry: Registry) -> dict[str, Any]:
+    """The body that both operations take, with an example of every installed type that has one."""
+    return {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/Request"},
+                "example": example_request(registry),
+            }
+        },
+    }
+
+
+def example_request(registry: Registry) -> dict[str, Any]:
+    """A request with the first example of each installed type."""
+    converter = QuestionConverter(registry)
+    questions = {
+        name: converter.wire_question(question_type, question_type.examples[0])
+        for name, question_type in registry.types.items()
+        if question_type.examples
+    }
+    return {"model": "jev-latest", "state": EXAMPLE_STATE, "questions": questions}
+
+
+def told(operation: str, summary: str, schema: str, *, keyed: bool = True) -> dict[str, Any]:
+    """An operation that takes nothing and tells something."""
+    failures = ("401", *HEAD_ERRORS) if keyed else HEAD_ERRORS
+    return {
+        "operationId": operation,
+        "summary": summary,
+        "security": [{}, {"key": []}] if keyed else [],
+        "responses": {"200": ok(schema, summary), **{status: error(status) for status in failures}},
+    }
+
+
+def health() -> dict[str, Any]:
+    """``GET /health``."""
+    operation = told("getHealth", "Whether the backend answers.", "Health", keyed=False)
+    unavailable = ok("Health", "The backend does not answer.", ("x-typesafe-request-id", "Retry-After"))
+    operation["responses"]["503"] = unavailable
+    return operation
+
+
+def metrics() -> dict[str, Any]:
+    """``GET /metrics``."""
+    operation = told("getMetrics", "Metrics as Prometheus reads them.", "Models")
+    operation["responses"]["200"]["content"] = {"text/plain": {"schema": {"type": "string"}}}
+    return operation

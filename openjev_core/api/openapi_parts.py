@@ -1,0 +1,161 @@
+"""Parts of the OpenAPI document that do not depend on the plugins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from openjev_core.engine.evaluation import Limits
+
+
+def obj(properties: dict[str, Any], description: str = "") -> dict[str, Any]:
+    """The schema of an object whose properties are all required."""
+    schema: dict[str, Any] = {"type": "object", "required": [*properties], "properties": properties}
+    if description:
+        schema["description"] = description
+    return schema
+
+
+def ref(kind: str, name: str) -> dict[str, str]:
+    """A reference to a component."""
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+def ok(schema: str, description: str, headers: tuple[str, ...] = ("x-typesafe-request-id",)) -> dict[str, Any]:
+    """A response with a JSON body."""
+    return {
+        "description": description,
+        "headers": {name: ref("headers", name) for name in headers},
+        "content": {"application/json": {"schema": ref("schemas", schema)}},
+    }
+
+
+def error(status: str) -> dict[str, str]:
+    """A reference to an error's response."""
+    return ref("responses", status)
+
+
+TEXT: dict[str, Any] = {"type": "string"}
+COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
+TOKEN = obj({"id": COUNT, "text": TEXT})
+
+HEADERS: dict[str, Any] = {
+    "x-typesafe-request-id": {
+        "description": "The request's id: its own `x-request-id` where that is sane. On every response.",
+        "schema": TEXT,
+        "required": True,
+    },
+    "x-openjev-model": {"description": "Public name of the model that answered.", "schema": TEXT},
+    "x-openjev-prefix-tokens": {"description": "Length of the prefix that the branches share.", "schema": COUNT},
+    "x-openjev-cached-tokens": {
+        "description": "The branches' cached prompt tokens; absent when the backend does not report them.",
+        "schema": COUNT,
+    },
+    "Server-Timing": {
+        "description": "Milliseconds spent in `prepare`, `prefill` and `branches`.",
+        "schema": TEXT,
+    },
+    "Retry-After": {"description": "Seconds after which to try again.", "schema": COUNT},
+    "WWW-Authenticate": {"description": "`Bearer`.", "schema": TEXT},
+}
+
+SCHEMAS: dict[str, Any] = {
+    "Evaluation": obj(
+        {
+            "model": {**TEXT, "description": "Public name of the model that answered."},
+            "answers": {"type": "object", "additionalProperties": ref("schemas", "Answer")},
+            "usage": ref("schemas", "Usage"),
+        }
+    ),
+    "Usage": obj(
+        {"input_tokens": COUNT, "output_tokens": COUNT},
+        "The backend's own counts, warm-up and every branch, cached tokens included; no bill.",
+    ),
+    "Models": obj(
+        {
+            "models": {"type": "array", "items": obj({"name": TEXT, "description": TEXT, "release_date": TEXT})},
+            "object": {"const": "list"},
+            "data": {"type": "array", "items": obj({"id": TEXT, "object": {"const": "model"}, "owned_by": TEXT})},
+        },
+        "TypeSafe's and OpenAI's shape in one.",
+    ),
+    "Limits": obj({field.name: {"type": "integer", "minimum": 1} for field in attrs.fields(Limits)}),
+    "Health": {
+        **obj(
+            {
+                "status": {"enum": ["ok", "unavailable"]},
+                "startup_seconds": {"type": "number"},
+                "model": TEXT,
+                "backend": obj({"name": TEXT, "status": {"enum": ["ok", "unavailable"]}}),
+            }
+        ),
+    },
+    "Live": obj({"status": {"const": "ok"}}),
+    "Prompts": obj(
+        {
+            "prefix": TEXT,
+            "prefix_tokens": {"type": "array", "items": TOKEN},
+            "branches": {
+                "type": "array",
+                "items": obj(
+                    {
+                        "question_id": TEXT,
+                        "readout": COUNT,
+                        "labels": {"type": "object", "additionalProperties": TEXT},
+                        "prompt": TEXT,
+                        "tokens": {"type": "array", "items": TOKEN},
+                    }
+                ),
+            },
+        }
+    ),
+    "Error": obj({"detail": obj({"error_type": TEXT, "message": TEXT})}),
+    "ValidationError": obj(
+        {
+            "detail": {
+                "type": "array",
+                "minItems": 1,
+                "items": obj(
+                    {
+                        "loc": {
+                            "type": "array",
+                            "minItems": 1,
+                            "prefixItems": [{"const": "body"}],
+                            "items": {"type": ["string", "integer"]},
+                        },
+                        "msg": TEXT,
+                        "type": TEXT,
+                    }
+                ),
+            }
+        }
+    ),
+}
+
+ERRORS = {
+    "400": "A body that does not decompress, or malformed HTTP.",
+    "401": "A missing or wrong key.",
+    "404": "No such route here.",
+    "408": "The request did not arrive in time.",
+    "413": "The body is over the limit, counted after decompression.",
+    "415": "A content coding other than zstd, gzip, deflate or identity, or a multipart body.",
+    "422": "The request is wrong. Nothing was inferred.",
+    "431": "The request line and headers are over the limit.",
+    "500": "A question type broke its contract.",
+    "502": "The backend answered with something that is no distribution.",
+    "503": "The backend does not answer, or the server stops.",
+    "504": "The evaluation ran out of time.",
+    "529": "As many evaluations are running as are admitted.",
+}
+
+
+def response(status: str, description: str) -> dict[str, Any]:
+    """An error's response."""
+    headers = ["x-typesafe-request-id"]
+    headers += {"401": ["WWW-Authenticate"], "503": ["Retry-After"], "529": ["Retry-After"]}.get(status, [])
+    schema = "ValidationError" if status == "422" else "Error"
+    return ok(schema, description, tuple(headers))
+
+
+RESPONSES: dict[str, Any] = {status: response(status, description) for status, description in ERRORS.items()}

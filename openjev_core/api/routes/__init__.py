@@ -1,0 +1,1 @@
+"""What answers each route of the wire contract."""

@@ -1,0 +1,85 @@
+"""``POST /v1/systemone``: evaluate a request."""
+
+from __future__ import annotations
+
+import asyncio
+
+from openjev_core.api.body import read_body
+from openjev_core.api.exchange import Exchange, Header, Reply
+from openjev_core.api.incoming import Incoming
+from openjev_core.api.json_reply import json_reply
+from openjev_core.api.running import Running
+from openjev_core.engine.engine import Engine
+from openjev_core.engine.evaluation import Evaluation, Request
+from openjev_core.json_document import parse_document
+
+LARGE_BODY = 256 * 1024
+"""From this size on, a body is parsed and structured in a thread, so that other requests go on meanwhile."""
+
+
+async def read_request(engine: Engine, exchange: Exchange, incoming: Incoming) -> Request:
+    """The structured request of a body.
+
+    Raises:
+        HttpError: The body was refused before it was read as JSON.
+        RequestError: It is no valid request.
+        ClientGone: The client went away.
+    """
+    limit, seconds = engine.limits.max_body_bytes, engine.settings.body_timeout
+    body = await read_body(incoming, exchange.headers, limit=limit, seconds=seconds)
+    if len(body) < LARGE_BODY:
+        request = structured(engine, body)
+    else:
+        request = await asyncio.to_thread(structured, engine, body)
+    exchange.questions = {question_id: asked.type.name for question_id, asked in request.questions.items()}
+    return request
+
+
+def structured(engine: Engine, body: bytes) -> Request:
+    """The request that a body holds."""
+    return engine.structure(parse_document(body))
+
+
+class SystemOne:
+    """The route's handler.
+
+    Args:
+        engine: Evaluates.
+        running: Where each evaluation is entered, to be ended by a hang-up or a stop.
+    """
+
+    def __init__(self, engine: Engine, running: Running) -> None:
+        self._engine = engine
+        self._running = running
+
+    async def __call__(self, exchange: Exchange, incoming: Incoming) -> Reply:
+        """Evaluate and answer."""
+        request = await read_request(self._engine, exchange, incoming)
+        work = self._engine.evaluate_request(request)
+        evaluation = await self._running.until_hang_up(incoming, work)
+        exchange.evaluation = evaluation
+        return json_reply(200, evaluation.body(), evaluation_headers(evaluation))
+
+
+def evaluation_headers(evaluation: Evaluation) -> tuple[Header, ...]:
+    """What an evaluation tells beside its body."""
+    timings = evaluation.timings
+    timing = (
+        f"prepare;dur={timings.prepare * 1000:.2f}, "
+        f"prefill;dur={timings.prefill * 1000:.2f}, "
+        f"branches;dur={timings.branches * 1000:.2f}"
+    )
+    headers = [
+        (b"x-openjev-model", header_text(evaluation.model)),
+        (b"x-openjev-prefix-tokens", b"%d" % evaluation.prefix_tokens),
+        (b"server-timing", timing.encode()),
+    ]
+    if evaluation.cached_tokens is not None:
+        headers.append((b"x-openjev-cached-tokens", b"%d" % evaluation.cached_tokens))
+    return tuple(headers)
+
+
+def header_text(text: str) -> bytes:
+    """``text`` as a header's value: what a header cannot hold is spelled out."""
+    visible = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return visible.encode("ascii", "backslashreplace")

@@ -1,0 +1,1 @@
+"""The application on sockets: hypercorn's protocols, graceful stops, TLS, worker processes."""

@@ -1,0 +1,84 @@
+"""HTTP/1.1, with the protocol's own refusals in JSON."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from itertools import chain
+
+import h11
+from hypercorn.protocol.events import Request
+from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
+from hypercorn.protocol.http_stream import HTTPStream
+
+from openjev_core.api.error_reply import detail_reply
+from openjev_core.api.exchange import Reply
+from openjev_core.api.request_id import request_id_for
+from openjev_core.api.serving.server_config import MAX_HEAD_BYTES
+
+
+class Http1(H11Protocol):
+    """hypercorn's HTTP/1.1 protocol, changed in three ways.
+
+    What h11 refuses is answered in the wire contract's shape. There are no WebSockets here and no upgrade to cleartext
+    HTTP/2: an Upgrade header is ignored, as HTTP allows, so that such a request gets an ordinary answer.
+    """
+
+    async def refuse(self, status: int) -> None:
+        """Answer for the protocol itself, if an answer can still be given."""
+        if self.connection.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            await self._send_error_response(status)
+
+    @property
+    def sender_is_done(self) -> bool:
+        """Whether the client has sent all that it announced, and nothing wrong."""
+        return self.connection.their_state not in (h11.SEND_BODY, h11.ERROR)
+
+    async def _send_error_response(self, status_code: int) -> None:
+        reply = refusal(status_code)
+        own = (
+            (b"content-length", b"%d" % len(reply.body)),
+            (b"connection", b"close"),
+            (b"x-typesafe-request-id", request_id_for(None).encode()),
+        )
+        headers = list(chain(reply.headers, own, self.config.response_headers("h11")))
+        await self._send_h11_event(h11.Response(status_code=status_code, headers=headers))
+        await self._send_h11_event(h11.Data(data=reply.body))
+        await self._send_h11_event(h11.EndOfMessage())
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        if event.method == b"PRI":
+            await super()._check_protocol(event)
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        self.stream = HTTPStream(
+            self.app,
+            self.config,
+            self.context,
+            self.task_group,
+            self.ssl,
+            self.client,
+            self.server,
+            self.stream_send,
+            STREAM_ID,
+        )
+        await self.stream.handle(
+            Request(
+                stream_id=STREAM_ID,
+                headers=list(request.headers),
+                http_version=request.http_version.decode(),
+                method=request.method.decode("ascii"),
+                raw_path=request.target,
+                state=self.connection_state,
+            )
+        )
+        self.keep_alive_requests += 1
+
+
+def refusal(status: int) -> Reply:
+    """The reply to what is no HTTP request that this server reads."""
+    if status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+        message = f"the request line and headers are over the limit of {MAX_HEAD_BYTES:,} bytes"
+        return detail_reply(status, "headers_too_large", message)
+    if status == HTTPStatus.REQUEST_TIMEOUT:
+        return detail_reply(status, "request_timeout", "the request's headers did not arrive in time")
+    return detail_reply(status, "malformed_request", "this is no well-formed HTTP request")

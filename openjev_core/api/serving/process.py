@@ -1,0 +1,109 @@
+"""A serving process, from settings to exit."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import multiprocessing
+import socket
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from openjev_core.api.app import create_app
+from openjev_core.api.serving.server import Server, address_of, bound_socket, stop_on_signals
+from openjev_core.engine.engine import Engine
+from openjev_core.engine.opening import Progress, open_engine
+from openjev_core.plugins.registry import Registry
+from openjev_core.settings import Settings, is_loopback
+
+Announce = Callable[[Engine, str], None]
+"""Called once, when the server accepts requests, with the engine and the URL."""
+
+logger = logging.getLogger("openjev.server")
+
+
+def run_server(
+    settings: Settings,
+    *,
+    registry: Registry | None = None,
+    progress: Progress = lambda _line: None,
+    announce: Announce = lambda _engine, _url: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT, in this process; returns after a graceful stop.
+
+    Args:
+        settings: What to serve, where and how.
+        registry: The question types; the installed ones when ``None``.
+        progress: Takes lines on what the start is waiting for.
+        announce: See :data:`Announce`.
+
+    Raises:
+        StartupError: The address is taken, or the engine does not start.
+        SettingsError: A setting of the server is wrong.
+    """
+    with bound_socket(settings) as sock:
+        run_on_loop(serve_socket(settings, sock, registry=registry, progress=progress, announce=announce))
+
+
+def run_on_loop(main: Coroutine[Any, Any, None]) -> None:
+    """Run ``main`` on uvloop where there is one."""
+    if sys.platform == "win32":
+        asyncio.run(main)
+        return
+    import uvloop  # noqa: PLC0415 - there is none for Windows
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)
+
+
+async def serve_socket(
+    settings: Settings,
+    sock: socket.socket,
+    *,
+    registry: Registry | None,
+    progress: Progress,
+    announce: Announce,
+) -> None:
+    """Open an engine and serve it on a bound socket until a signal, or until the parent process is gone."""
+    stop = asyncio.Event()
+    accepting = asyncio.Event()
+
+    async def open_and_serve() -> None:
+        began = time.monotonic()
+        async with open_engine(settings, registry=registry, progress=progress) as engine:
+            app = create_app(engine, startup_seconds=time.monotonic() - began)
+            server = Server(app, settings, sock)
+            warn_if_open_to_all(settings, address_of(sock, settings))
+
+            def started() -> None:
+                accepting.set()
+                announce(engine, address_of(sock, settings))
+
+            await server.serve(stop, started)
+
+    with stop_on_signals(stop):
+        stop_with_parent(stop)
+        serving = asyncio.create_task(open_and_serve())
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if stop.is_set() and not accepting.is_set():
+            serving.cancel()  # a stop need not wait for a model to load
+        with suppress(asyncio.CancelledError):
+            await serving
+
+
+def warn_if_open_to_all(settings: Settings, url: str) -> None:
+    """Say so when other machines can use the server without a key."""
+    if not settings.api_key and not is_loopback(settings.host):
+        logger.warning("anyone who reaches %s may use this server: no key is set (OPENJEV_API_KEY)", url)
+
+
+def stop_with_parent(stop: asyncio.Event) -> None:
+    """In a worker process: set ``stop`` when the process that started it is gone, however it went."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        asyncio.get_running_loop().add_reader(parent.sentinel, stop.set)
