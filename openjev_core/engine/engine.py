@@ -12,13 +12,17 @@ import attrs
 from attrs import frozen
 
 from openjev_core.backends.protocol import LoadedModel
+from openjev_core.calibration import read_calibration
 from openjev_core.engine.admission import Admission
+from openjev_core.engine.digests import check_calibration
 from openjev_core.engine.evaluation import Evaluation, Limits, Preview, Request, Timings, Usage
 from openjev_core.engine.health import Health
 from openjev_core.engine.intake import ALIAS, Intake
 from openjev_core.engine.preview import preview_of
-from openjev_core.engine.reading import Readings, read
+from openjev_core.engine.prior import EMPTY_STATE, PriorCache
+from openjev_core.engine.reading import Readings, Settled, read
 from openjev_core.engine.reducing import Reducer
+from openjev_core.engine.scoring import Priors, Scorer
 from openjev_core.errors import DeadlineExceeded, PluginError
 from openjev_core.plugins.registry import Registry
 from openjev_core.plugins.structuring import QuestionConverter
@@ -52,6 +56,7 @@ class Engine:
     _reducer: Reducer
     _admission: Admission
     _health: Health
+    _priors: PriorCache | None
 
     @property
     def in_flight(self) -> int:
@@ -142,8 +147,16 @@ class Engine:
                 return self.converter.wire_question(question_type, question)
         return question
 
+    def _wanted_orders(self, request: Request) -> int | Literal["full", "adaptive"]:
+        return self.settings.orders if request.orders is None else request.orders
+
+    def _settled(self, request: Request, priors: Priors) -> Settled | None:
+        if self._wanted_orders(request) != "adaptive":
+            return None
+        return lambda question, readout, readings: self._reducer.is_settled(question, readout, readings, priors)
+
     def _compile(self, request: Request) -> Compiled:
-        wanted = self.settings.orders if request.orders is None else request.orders
+        wanted = self._wanted_orders(request)
         return self.compiler.compile(
             request.state,
             {question_id: (asked.type, asked.question) for question_id, asked in request.questions.items()},
@@ -158,9 +171,11 @@ class Engine:
             # With nothing left to read there is nothing to answer partially either.
             raise next(iter(compiled.failures.values()))
         prepared = time.perf_counter() - started
-        readings = await read(self.model.backend, compiled)
+        priors, spent = ({}, []) if self._priors is None else await self._priors.priors(compiled)
+        readings = await read(self.model.backend, compiled, self._settled(request, priors))
+        readings = attrs.evolve(readings, warm_ups=[*spent, *readings.warm_ups])
         answers, failures = await off_the_loop(
-            lambda: self._reducer.answers(compiled, readings.by_question, partial=request.partial)
+            lambda: self._reducer.answers(compiled, readings.by_question, priors, partial=request.partial)
         )
         return self._evaluation(request, compiled, readings, answers, {**compiled.failures, **failures}, prepared)
 
@@ -187,7 +202,7 @@ class Engine:
             timings=Timings(prepare=prepared, prefill=readings.prefill, branches=readings.branches),
             prefix_tokens=len(compiled.prefix.ids),
             cached_tokens=readings.cached_tokens,
-            branches=sum(len(question.branches) for question in compiled.questions),
+            branches=len(readings.branch_readings),
             types=tuple(asked.type.name for asked in request.questions.values()),
             failures={question_id: error.rule for question_id, error in failures.items()},
         )
@@ -205,8 +220,12 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
     """An engine on a model that is ready.
 
     Raises:
-        StartupError: The model's tokenizer or template cannot carry the prompts, or has too few labels.
+        StartupError: The model's tokenizer or template cannot carry the prompts, or has too few labels; or the
+            calibration was fitted on something else.
     """
+    calibration = read_calibration(settings.calibration) if settings.calibration else None
+    if calibration is not None:
+        check_calibration(calibration, model.public_name, model.template, registry)
     limits = effective_limits(settings, model)
     converter = QuestionConverter(registry)
     writer = prompt_writer(model.tokenizer, model.template)
@@ -226,9 +245,12 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         converter=converter,
         compiler=Compiler(writer, labels, bounds),
         intake=Intake(converter, model.public_name, settings.max_questions),
-        reducer=Reducer(converter, settings.temperature, settings.confidence),
+        reducer=Reducer(converter, Scorer(calibration), settings.temperature, settings.confidence),
         admission=Admission(settings.max_concurrent_requests),
         health=Health(model.backend),
+        priors=PriorCache(model.backend, lambda: writer.write(EMPTY_STATE))
+        if settings.prior == "contentless"
+        else None,
     )
 
 

@@ -20,7 +20,7 @@ async def open_engine(
     settings: Settings | None = None,
     *,
     registry: Registry | None = None,
-    progress: Progress = lambda line: None,
+    progress: Progress = lambda _: None,
 ) -> AsyncIterator[Engine]:
     """An engine, ready to evaluate; closed at the end of the block.
 

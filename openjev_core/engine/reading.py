@@ -6,12 +6,21 @@ import asyncio
 import hashlib
 import time
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import frozen
 
 from openjev_core.backends.protocol import Backend, Reading, WarmPrefix
-from openjev_core.prompts.compiler import Compiled, CompiledQuestion
+from openjev_core.prompts.compiler import Compiled, CompiledQuestion, CompiledReadout, Variant
+
+FIRST_ORDERS = 2
+"""Orders read before an adaptive evaluation first asks whether more would change the answer; doubled from there."""
+
+ReadoutReadings = Sequence[Reading]
+"""The readings of one readout: of its first variants, in their order. All of them unless reading was adaptive."""
+
+Settled = Callable[[CompiledQuestion, CompiledReadout, ReadoutReadings], bool]
+"""Whether reading more orders of a readout could still change its answer noticeably."""
 
 
 @frozen(kw_only=True)
@@ -19,40 +28,48 @@ class Readings:
     """Everything that the backend said about one request.
 
     Attributes:
-        by_question: Question id to its branches' readings, in the order of ``CompiledQuestion.branches``.
+        by_question: Question id to its readouts' readings.
         warm_ups: The warm-up of the prefix, and those of questions that share more.
         prefill: Seconds until the prefix was warm.
         branches: Seconds from then until the last branch was read.
     """
 
-    by_question: Mapping[str, Sequence[Reading]]
+    by_question: Mapping[str, Sequence[ReadoutReadings]]
     warm_ups: Sequence[Reading]
     prefill: float
     branches: float
 
     @property
+    def branch_readings(self) -> list[Reading]:
+        """The readings of every branch that was read."""
+        return [reading for readouts in self.by_question.values() for readout in readouts for reading in readout]
+
+    @property
     def input_tokens(self) -> int:
         """Prompt tokens over warm-ups and branches, cached ones included."""
-        return sum(reading.prompt_tokens for reading in self._all())
+        return sum(reading.prompt_tokens for reading in (*self.warm_ups, *self.branch_readings))
 
     @property
     def output_tokens(self) -> int:
         """Tokens produced: one per call."""
-        return sum(reading.output_tokens for reading in self._all())
+        return sum(reading.output_tokens for reading in (*self.warm_ups, *self.branch_readings))
 
     @property
     def cached_tokens(self) -> int | None:
         """The branches' cache hits; ``None`` unless every branch reported its own."""
-        hits = [reading.cached_tokens for readings in self.by_question.values() for reading in readings]
+        hits = [reading.cached_tokens for reading in self.branch_readings]
         known = [hit for hit in hits if hit is not None]
         return sum(known) if len(known) == len(hits) else None
 
-    def _all(self) -> list[Reading]:
-        return [*self.warm_ups, *(reading for readings in self.by_question.values() for reading in readings)]
 
+async def read(backend: Backend, compiled: Compiled, settled: Settled | None = None) -> Readings:
+    """Warm the prefix, then read the branches.
 
-async def read(backend: Backend, compiled: Compiled) -> Readings:
-    """Warm the prefix, then read every branch.
+    Args:
+        backend: Reads.
+        compiled: What to read.
+        settled: Read adaptively: a few orders of each readout first, more only where this says no. Every order of
+            every readout at once when ``None``.
 
     Raises:
         BackendError: As the backend raises it; the other branches are cancelled.
@@ -60,11 +77,16 @@ async def read(backend: Backend, compiled: Compiled) -> Readings:
     started = time.perf_counter()
     async with backend.prefix(compiled.prefix.ids, key=routing_key(compiled.prefix.ids)) as warm:
         warmed = time.perf_counter()
-        by_question, warm_ups = await read_groups(warm, groups_of(compiled.questions))
+        progress = Progress(compiled.questions)
+        warm_ups = [warm.warm_up]
+        wanted = None if settled is None else FIRST_ORDERS
+        while groups := progress.next_round(wanted, settled):
+            warm_ups.extend(await read_groups(warm, groups, progress))
+            wanted = None if wanted is None else wanted * 2
         finished = time.perf_counter()
         return Readings(
-            by_question=by_question,
-            warm_ups=[warm.warm_up, *warm_ups],
+            by_question=progress.readings,
+            warm_ups=warm_ups,
             prefill=warmed - started,
             branches=finished - warmed,
         )
@@ -75,43 +97,74 @@ def routing_key(ids: Sequence[int]) -> str:
     return hashlib.blake2b(array("q", ids).tobytes(), digest_size=16).hexdigest()
 
 
-def groups_of(questions: Sequence[CompiledQuestion]) -> list[list[CompiledQuestion]]:
-    """Which questions are read in one go: all that share nothing beyond the prefix, and each other one alone."""
-    plain = [question for question in questions if not question.shared]
-    sharing = [[question] for question in questions if question.shared]
-    return [plain, *sharing] if plain else sharing
+@frozen
+class Share:
+    """The variants of one readout that are read in one round."""
+
+    question: CompiledQuestion
+    readout: int
+    variants: Sequence[Variant]
 
 
-async def read_groups(
-    warm: WarmPrefix, groups: Sequence[Sequence[CompiledQuestion]]
-) -> tuple[dict[str, Sequence[Reading]], list[Reading]]:
-    """Read each group at once; the first failure cancels the rest and is raised as it is."""
+class Progress:
+    """What has been read of a request, and what is to be read next."""
+
+    def __init__(self, questions: Sequence[CompiledQuestion]) -> None:
+        self._questions = questions
+        self.readings: dict[str, list[list[Reading]]] = {q.id: [[] for _ in q.readouts] for q in questions}
+
+    def next_round(self, wanted: int | None, settled: Settled | None) -> list[list[Share]]:
+        """What to read next, in groups that are each read in one go.
+
+        Questions that share nothing beyond the prefix are read together, each other one by itself.
+
+        Args:
+            wanted: Bring unsettled readouts to this many orders; to all of them when ``None``.
+            settled: Asked of readouts that have been read in part.
+        """
+        together: list[Share] = []
+        apart: list[list[Share]] = []
+        for question in self._questions:
+            shares = [
+                Share(question, index, readout.variants[len(done) : wanted])
+                for index, (readout, done) in enumerate(zip(question.readouts, self.readings[question.id], strict=True))
+                if len(done) < len(readout.variants)
+                and not (done and settled is not None and settled(question, readout, done))
+            ]
+            if question.shared and shares:
+                apart.append(shares)
+            else:
+                together.extend(shares)
+        return [together, *apart] if together else apart
+
+    def add(self, shares: Sequence[Share], readings: Sequence[Reading]) -> None:
+        """Sort the readings of a group, which stand in the order of its variants, to their readouts."""
+        position = 0
+        for share in shares:
+            count = len(share.variants)
+            self.readings[share.question.id][share.readout].extend(readings[position : position + count])
+            position += count
+
+
+async def read_groups(warm: WarmPrefix, groups: Sequence[Sequence[Share]], progress: Progress) -> list[Reading]:
+    """Read each group at once; the first failure cancels the rest and is raised as it is.
+
+    Returns:
+        Further warm-ups that were made.
+    """
     if len(groups) == 1:
-        results = [await _read_group(warm, groups[0])]
-    else:
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                running = [tasks.create_task(_read_group(warm, group)) for group in groups]
-        except BaseExceptionGroup as failures:
-            raise failures.exceptions[0] from None
-        results = [task.result() for task in running]
-    by_question: dict[str, Sequence[Reading]] = {}
-    warm_ups: list[Reading] = []
-    for readings, more in results:
-        by_question.update(readings)
-        warm_ups.extend(more)
-    return by_question, warm_ups
+        return await read_group(warm, groups[0], progress)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(read_group(warm, group, progress)) for group in groups]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [reading for task in running for reading in task.result()]
 
 
-async def _read_group(
-    warm: WarmPrefix, group: Sequence[CompiledQuestion]
-) -> tuple[dict[str, Sequence[Reading]], list[Reading]]:
-    branches = [branch for question in group for branch in question.branches]
-    readings, warm_ups = await warm.read(branches, group[0].shared)
-    sorted_out: dict[str, Sequence[Reading]] = {}
-    position = 0
-    for question in group:
-        count = len(question.branches)
-        sorted_out[question.id] = readings[position : position + count]
-        position += count
-    return sorted_out, warm_ups
+async def read_group(warm: WarmPrefix, shares: Sequence[Share], progress: Progress) -> list[Reading]:
+    """Read one group and note the readings."""
+    branches = [variant.branch for share in shares for variant in share.variants]
+    readings, warm_ups = await warm.read(branches, shares[0].question.shared)
+    progress.add(shares, readings)
+    return warm_ups

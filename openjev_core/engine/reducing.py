@@ -7,11 +7,13 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core.backends.protocol import Reading
 from openjev_core.distribution import ConfidenceFormula, average_orders, confidence, spread
+from openjev_core.engine.adaptive import settled
+from openjev_core.engine.reading import ReadoutReadings
+from openjev_core.engine.scoring import Priors, Scorer
 from openjev_core.errors import PluginError
 from openjev_core.plugins.structuring import QuestionConverter
-from openjev_core.prompts.compiler import Compiled, CompiledQuestion
+from openjev_core.prompts.compiler import Compiled, CompiledQuestion, CompiledReadout
 from openjev_core.question import Distribution
 
 
@@ -21,16 +23,23 @@ class Reducer:
 
     Attributes:
         converter: Writes answers as JSON.
-        temperature: Divides the label logprobs.
+        scorer: Corrects label logprobs.
+        temperature: Divides the scores.
         formula: The confidence formula.
     """
 
     converter: QuestionConverter
+    scorer: Scorer
     temperature: float
     formula: ConfidenceFormula
 
     def answers(
-        self, compiled: Compiled, readings: Mapping[str, Sequence[Reading]], *, partial: bool
+        self,
+        compiled: Compiled,
+        readings: Mapping[str, Sequence[ReadoutReadings]],
+        priors: Priors,
+        *,
+        partial: bool,
     ) -> tuple[dict[str, dict[str, Any]], dict[str, PluginError]]:
         """Every question's answer as JSON, and the failures when ``partial`` allows them.
 
@@ -42,36 +51,51 @@ class Reducer:
         failures: dict[str, PluginError] = {}
         for question in compiled.questions:
             try:
-                answers[question.id] = self.answer(question, readings[question.id])
+                answers[question.id] = self.answer(question, readings[question.id], priors)
             except PluginError as error:
                 if not partial:
                     raise
                 failures[question.id] = error
         return answers, failures
 
-    def answer(self, question: CompiledQuestion, readings: Sequence[Reading]) -> dict[str, Any]:
+    def answer(self, question: CompiledQuestion, readings: Sequence[ReadoutReadings], priors: Priors) -> dict[str, Any]:
         """One question's answer as JSON, ``type`` first."""
-        distributions = list(self.distributions(question, readings))
+        distributions = list(self.distributions(question, readings, priors))
         try:
             answer = question.type.reduce(question.question, distributions)
         except Exception as error:
             raise PluginError(question.type.name, f"reduce raised {type(error).__name__}") from error
         body = self.converter.answer(question.type, answer)
-        if any(len(compiled.variants) > 1 for compiled in question.readouts):
+        if any(len(readout) > 1 for readout in readings):
             body["x_order_spread"] = max(distribution.spread for distribution in distributions)
         return body
 
-    def distributions(self, question: CompiledQuestion, readings: Sequence[Reading]) -> Iterator[Distribution]:
+    def distributions(
+        self, question: CompiledQuestion, readings: Sequence[ReadoutReadings], priors: Priors
+    ) -> Iterator[Distribution]:
         """One distribution per readout, its orders averaged."""
-        position = 0
-        for compiled in question.readouts:
-            count = len(compiled.variants)
-            orders = [reading.logprobs for reading in readings[position : position + count]]
-            position += count
+        for compiled, of_readout in zip(question.readouts, readings, strict=True):
+            orders = self._orders(question, compiled, of_readout, priors)
             probabilities = average_orders(orders, self.temperature)
             yield Distribution(
                 compiled.readout,
                 probabilities,
                 confidence(probabilities, formula=self.formula, ordered=compiled.readout.ordered),
-                spread(orders, self.temperature) if count > 1 else 0.0,
+                spread(orders, self.temperature) if len(orders) > 1 else 0.0,
             )
+
+    def is_settled(
+        self, question: CompiledQuestion, compiled: CompiledReadout, readings: ReadoutReadings, priors: Priors
+    ) -> bool:
+        """Whether reading more orders of a readout could still change its answer noticeably."""
+        orders = self._orders(question, compiled, readings, priors)
+        return settled(orders, len(compiled.variants), self.temperature)
+
+    def _orders(
+        self, question: CompiledQuestion, compiled: CompiledReadout, readings: ReadoutReadings, priors: Priors
+    ) -> list[list[float]]:
+        # An adaptive evaluation reads the first of the variants only.
+        return [
+            self.scorer.scores(question.type.name, variant, reading.logprobs, priors)
+            for variant, reading in zip(compiled.variants, readings, strict=False)
+        ]

@@ -18,14 +18,21 @@ def available_orders(readout: Readout) -> int:
 
 
 def orders_of(readout: Readout, count: int | Literal["full"]) -> tuple[Order, ...]:
-    """The orders to read: as given first, then as many more as ``count`` and the readout allow.
+    """The orders to read: as many as ``count`` and the readout allow.
 
-    Unordered options are rotated, in steps as even as ``count`` lets them be; a rubric is reversed.
+    One order is the given one. Of a rubric, two are as given and reversed. More than one of unordered options are
+    rotations of their *canonical* order, sorted by text, in steps as even as ``count`` lets them be. So each option
+    stands in each place equally often when all are read, which cancels a preference for a place; and whatever order a
+    client lists the options in, the same prompts are read, so that order cannot change the answer at all. Rotations of
+    the given order would do only the former: those of a reversed list are other prompts.
     """
     given = tuple(range(len(readout.options)))
     allowed = available_orders(readout)
     wanted = allowed if count == "full" else min(count, allowed)
+    if wanted == 1:
+        return (given,)
     if readout.ordered:
-        return (given, given[::-1])[:wanted]
+        return given, given[::-1]
+    canonical = tuple(sorted(given, key=lambda position: readout.options[position].text))
     offsets = [index * len(given) // wanted for index in range(wanted)]
-    return tuple(given[offset:] + given[:offset] for offset in offsets)
+    return tuple(canonical[offset:] + canonical[:offset] for offset in offsets)

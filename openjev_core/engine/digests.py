@@ -1,0 +1,58 @@
+"""Naming what a calibration depends on: the model's template, and the prompts that a question type writes."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from openjev_core.backends.protocol import ChatTemplate
+from openjev_core.calibration import Calibration
+from openjev_core.errors import StartupError
+from openjev_core.plugins.registry import Registry
+from openjev_core.prompts.turns import ANSWER, question_turn
+from openjev_core.question import QuestionType
+
+
+def template_digest(template: ChatTemplate) -> str:
+    """Digest of a chat template."""
+    return _digest(template.source, template.bos_token, template.eos_token)
+
+
+def prompt_digest(question_type: QuestionType[Any, Any]) -> str:
+    """Digest of the words that frame a question type's readouts, taken from what it writes for its examples."""
+    words = []
+    for example in question_type.examples:
+        for readout in question_type.readouts(example):
+            labelled = [(option.label or str(index), option) for index, option in enumerate(readout.options)]
+            words.append(question_type.suffix(readout, labelled))
+    return _digest(question_turn(), ANSWER, *words)
+
+
+def check_calibration(calibration: Calibration, model: str, template: ChatTemplate, registry: Registry) -> None:
+    """Refuse a calibration that was fitted on something else.
+
+    Raises:
+        StartupError: The model, its template, a question type or its prompts differ. Names both.
+    """
+
+    def differs(what: str, expected: str, found: str) -> StartupError:
+        return StartupError(
+            f"OPENJEV_CALIBRATION: fitted for {what} {expected!r}, found {found!r}; fit it anew with `openjev calibrate`"
+        )
+
+    if calibration.model != model:
+        raise differs("model", calibration.model, model)
+    if calibration.template != (found := template_digest(template)):
+        raise differs("the chat template", calibration.template, found)
+    for name, entry in calibration.types.items():
+        question_type = registry.types.get(name)
+        if question_type is None:
+            raise differs("question type", name, ", ".join(registry.types))
+        if entry.prompt != (found := prompt_digest(question_type)):
+            raise differs(f"the prompts of {name!r}", entry.prompt, found)
+
+
+def _digest(*parts: str) -> str:
+    # Each part's length stands before it, so that moving a border between parts changes the digest.
+    framed = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.sha256(framed.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,48 @@
+"""From one reading to the scores that are averaged over orders: label prior and calibration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from openjev_core.calibration import Calibration
+from openjev_core.distribution import LOG_FLOOR, softmax
+from openjev_core.prompts.compiler import Variant
+
+Priors = Mapping[tuple[int, ...], Sequence[float]]
+"""A variant's suffix to the label logprobs that it gets after an empty state."""
+
+
+@frozen
+class Scorer:
+    """Corrects label logprobs, variant by variant.
+
+    Attributes:
+        calibration: To apply, if any.
+    """
+
+    calibration: Calibration | None = None
+
+    def scores(self, type_name: str, variant: Variant, logprobs: Sequence[float], priors: Priors) -> list[float]:
+        """Scores in the options' given order, whose softmax is this order's distribution.
+
+        The prior is divided out first (Zhao et al. 2021, contextual calibration, with the empty state as the content-free
+        input); then the calibration's formula applies.
+        """
+        prior = priors.get(variant.branch.suffix)
+        scores = list(logprobs) if prior is None else divide_out(logprobs, prior)
+        if self.calibration is None or type_name not in self.calibration.types:
+            return scores
+        correction = self.calibration.types[type_name].for_options(len(scores))
+        for (label, _), given in zip(variant.labelled, variant.order, strict=True):
+            scores[given] = scores[given] / correction.temperature + correction.bias.get(label, 0.0)
+        return scores
+
+
+def divide_out(logprobs: Sequence[float], prior: Sequence[float]) -> list[float]:
+    """Label logprobs less those of the prior, both normalised over the labels first; the prior is floored."""
+    normalised = [math.log(p) if p > 0 else -math.inf for p in softmax(logprobs)]
+    floored = [max(math.log(p), LOG_FLOOR) if p > 0 else LOG_FLOOR for p in softmax(prior)]
+    return [value - base for value, base in zip(normalised, floored, strict=True)]
