@@ -113,6 +113,8 @@ class SGLangDouble:
     completed: int = 0
     aborted: int = 0
     computed_tokens: int = 0
+    most_at_once: int = 0
+    """Prompts, waiting and running."""
     jobs: dict[str, Job] = field(factory=dict)
     running: int = 0
     waiting: deque[Job] = field(factory=deque)
@@ -242,6 +244,7 @@ class SGLangDouble:
             else:
                 self.jobs[job.rid] = job
                 self.waiting.append(job)
+        self.most_at_once = max(self.most_at_once, len(self.jobs))
         self.advance()
         self.respond(call)
 

@@ -46,7 +46,7 @@ class SGLangClient:
         url: Its base address, without a trailing slash.
         api_key: Bearer key, if it wants one.
         transport: What sends.
-        answered_at: When it last answered anything, on the monotonic clock; 0 before it did.
+        answered_at: When its model last answered, on the monotonic clock; 0 before it did.
     """
 
     url: str
@@ -85,6 +85,7 @@ class SGLangClient:
         """
         status, content = await self.post(self.generate_url, body, seconds, ("x-smg-routing-key", routing_key))
         if status == OK:
+            self.answered_at = time.monotonic()
             return content
         said = f"SGLang answered {status}: {error_text(content)}"
         if status in WAITING_HELPS:
@@ -138,7 +139,6 @@ class SGLangClient:
             raise DeadlineExceeded(f"SGLang did not answer within {seconds:g} s") from None
         except (httpx.HTTPError, aiohttp.ClientError, OSError) as error:
             raise unavailable(error) from error
-        self.answered_at = time.monotonic()
         return response.status_code, content
 
     async def aclose(self) -> None:

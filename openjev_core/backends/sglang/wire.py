@@ -136,7 +136,7 @@ def reading(element: Element, labels: Sequence[int], *, rid: str, prompt_tokens:
         raise BackendError(f"SGLang refused a prompt: {message_of(element.error)}")
     meta = element.meta_info
     if meta is None:
-        raise BackendError("SGLang's answer has no meta_info")
+        raise BackendError("SGLang's answer is not what /generate returns: it has no meta_info")
     reason = meta.finish_reason or {}
     if reason.get("type") == "abort":
         raise BackendUnavailable(f"SGLang dropped the call: {message_of(reason)}")
