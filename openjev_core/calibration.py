@@ -1,8 +1,8 @@
 """Fitted corrections to label logprobs: what a calibration file says and how it is applied.
 
 Fitting is not done here; this module reads a file and knows the formula. For a readout of question type ``t`` with
-``n`` options, an option's score is ``logprob / temperature + bias[label]``, and the probabilities are the softmax of the
-scores (Guo et al. 2017, temperature scaling; a bias per label makes it vector scaling restricted to labels).
+``n`` options, an option's score is ``logprob / temperature + bias[label]``, and the probabilities are the softmax of
+the scores (Guo et al. 2017, temperature scaling; a bias per label makes it vector scaling restricted to labels).
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ def check_calibration(calibration: Calibration, model: str, template: ChatTempla
 
     def differs(what: str, expected: str, found: str) -> StartupError:
         return StartupError(
-            f"OPENJEV_CALIBRATION: fitted for {what} {expected!r}, found {found!r}; fit it anew with `openjev calibrate`"
+            f"OPENJEV_CALIBRATION: fitted for {what} {expected!r}, found {found!r}; "
+            "fit it anew with `openjev calibrate`"
         )
 
     if calibration.model != model:

@@ -23,12 +23,13 @@ from openjev_core.engine.prior import EMPTY_STATE, PriorCache
 from openjev_core.engine.reading import Readings, Settled, read
 from openjev_core.engine.reducing import Reducer
 from openjev_core.engine.scoring import Priors, Scorer
-from openjev_core.errors import DeadlineExceeded, PluginError
+from openjev_core.errors import DeadlineExceeded, PluginError, RequestError
 from openjev_core.plugins.registry import Registry
 from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.prompts.chat import prompt_writer
 from openjev_core.prompts.compiler import Bounds, Compiled, Compiler
 from openjev_core.prompts.labels import verify_labels
+from openjev_core.prompts.orders import available_orders
 from openjev_core.prompts.proof import prove
 from openjev_core.settings import Settings
 
@@ -157,12 +158,14 @@ class Engine:
 
     def _compile(self, request: Request) -> Compiled:
         wanted = self._wanted_orders(request)
-        return self.compiler.compile(
+        compiled = self.compiler.compile(
             request.state,
             {question_id: (asked.type, asked.question) for question_id, asked in request.questions.items()},
             orders="full" if wanted == "adaptive" else wanted,
             partial=request.partial,
         )
+        check_orders(request.orders, compiled)
+        return compiled
 
     async def _evaluate(self, request: Request) -> Evaluation:
         started = time.perf_counter()
@@ -206,6 +209,20 @@ class Engine:
             types=tuple(asked.type.name for asked in request.questions.values()),
             failures={question_id: error.rule for question_id, error in failures.items()},
         )
+
+
+def check_orders(asked: int | Literal["full", "adaptive"] | None, compiled: Compiled) -> None:
+    """Refuse a request that asks for more orders than any of its readouts has.
+
+    Raises:
+        RequestError: It does.
+    """
+    if not isinstance(asked, int):
+        return
+    most = max((available_orders(r.readout) for q in compiled.questions for r in q.readouts), default=asked)
+    if asked > most:
+        msg = f'asks for {asked} orders; the questions of this request have at most {most}; "full" reads all there are'
+        raise RequestError.at(("x_orders",), msg)
 
 
 async def off_the_loop(work: Callable[[], T]) -> T:

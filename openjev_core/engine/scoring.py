@@ -28,8 +28,8 @@ class Scorer:
     def scores(self, type_name: str, variant: Variant, logprobs: Sequence[float], priors: Priors) -> list[float]:
         """Scores in the options' given order, whose softmax is this order's distribution.
 
-        The prior is divided out first (Zhao et al. 2021, contextual calibration, with the empty state as the content-free
-        input); then the calibration's formula applies.
+        The prior is divided out first (Zhao et al. 2021, contextual calibration, with the empty state as the
+        content-free input); then the calibration's formula applies.
         """
         prior = priors.get(variant.branch.suffix)
         scores = list(logprobs) if prior is None else divide_out(logprobs, prior)
