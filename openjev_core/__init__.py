@@ -6,6 +6,7 @@ What stands here is public: the plugin contract, the engine for library use, and
 from __future__ import annotations
 
 from openjev_core.errors import InvalidQuestion, OpenJevError, RequestError
+from openjev_core.observation import FinishedEvaluation
 from openjev_core.plugins.hookspecs import hookimpl
 from openjev_core.question import (
     CONTRACT_VERSION,
@@ -22,6 +23,7 @@ __all__ = [
     "CONTRACT_VERSION",
     "Content",
     "Distribution",
+    "FinishedEvaluation",
     "InvalidQuestion",
     "OpenJevError",
     "Option",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Any, Literal
 
-import anyio.to_thread
 import attrs
 from attrs import frozen
 
@@ -18,6 +17,8 @@ from openjev_core.engine.digests import check_calibration
 from openjev_core.engine.evaluation import Evaluation, Limits, Preview, Request, Timings, Usage
 from openjev_core.engine.health import Health
 from openjev_core.engine.intake import ALIAS, Intake
+from openjev_core.engine.observing import Observers
+from openjev_core.engine.offload import off_the_loop
 from openjev_core.engine.preview import preview_of
 from openjev_core.engine.prior import EMPTY_STATE, PriorCache
 from openjev_core.engine.reading import Readings, Settled, read
@@ -32,8 +33,6 @@ from openjev_core.prompts.labels import verify_labels
 from openjev_core.prompts.orders import available_orders
 from openjev_core.prompts.proof import prove
 from openjev_core.settings import Settings
-
-T = TypeVar("T")
 
 
 @frozen(kw_only=True)
@@ -58,6 +57,7 @@ class Engine:
     _admission: Admission
     _health: Health
     _priors: PriorCache | None
+    _observers: Observers
 
     @property
     def in_flight(self) -> int:
@@ -104,8 +104,12 @@ class Engine:
             document["x_orders"] = orders
         return await self.evaluate_request(self.structure(document))
 
-    async def evaluate_request(self, request: Request) -> Evaluation:
+    async def evaluate_request(self, request: Request, *, request_id: str = "") -> Evaluation:
         """Answer a structured request. Cancelling the task stops the work in the backend.
+
+        Args:
+            request: What to answer.
+            request_id: For observers.
 
         Raises:
             RequestError: A limit, a question or the state is wrong; nothing was inferred.
@@ -115,10 +119,10 @@ class Engine:
             BackendError: The backend failed.
         """
         seconds = self.settings.request_timeout
-        with self._admission.admit():
+        with self._admission.admit(), self._observers.observing(request, request_id) as observed:
             try:
                 async with asyncio.timeout(seconds) as deadline:
-                    return await self._evaluate(request)
+                    return observed(await self._evaluate(request))
             except TimeoutError:
                 if not deadline.expired():
                     raise
@@ -225,14 +229,6 @@ def check_orders(asked: int | Literal["full", "adaptive"] | None, compiled: Comp
         raise RequestError.at(("x_orders",), msg)
 
 
-async def off_the_loop(work: Callable[[], T]) -> T:
-    """Run work that may call a plugin in a thread; a cancelled caller leaves it to end by itself.
-
-    A plugin's code may hang, and tokenizing a long state takes a while: neither may hold up other requests.
-    """
-    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
-
-
 def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> Engine:
     """An engine on a model that is ready.
 
@@ -265,6 +261,7 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         reducer=Reducer(converter, Scorer(calibration), settings.temperature, settings.confidence),
         admission=Admission(settings.max_concurrent_requests),
         health=Health(model.backend),
+        observers=Observers(registry.observers, model.public_name),
         priors=PriorCache(model.backend, lambda: writer.write(EMPTY_STATE))
         if settings.prior == "contentless"
         else None,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pluggy
 
+from openjev_core.observation import FinishedEvaluation
 from openjev_core.question import QuestionType
 
 PROJECT = "openjev"
@@ -62,4 +63,55 @@ def openjev_question_types() -> Sequence[QuestionType[Any, Any]]:  # type: ignor
                         examples=(Coin(instructions="Which side would the speaker call?"),),
                     )
                 ]
+    """
+
+
+@hookspec
+def openjev_evaluation_finished(finished: FinishedEvaluation) -> None:
+    """Observe an evaluation that has ended: count it, write it to an audit trail.
+
+    Called in a thread, after the answer has been sent on its way. What is raised is logged and changes nothing for the
+    client; what takes long holds up no one but later observations.
+
+    Args:
+        finished: What happened.
+
+    Example:
+        ::
+
+            import json
+            import sys
+
+            from openjev_core import FinishedEvaluation, hookimpl
+
+
+            @hookimpl
+            def openjev_evaluation_finished(finished: FinishedEvaluation) -> None:
+                line = {"request": finished.request_id, "answers": finished.answers, "error": finished.error}
+                print(json.dumps(line), file=sys.stderr)
+    """
+
+
+@hookspec
+def openjev_commands() -> Mapping[str, Callable[..., None]]:  # type: ignore[empty-body]  # a spec has no body
+    """Return commands to add to ``openjev``: their names, and functions in typer's form.
+
+    A name that ``openjev`` or another plugin already has is a conflict, which ``openjev plugins list`` shows.
+
+    Example:
+        ::
+
+            from collections.abc import Callable, Mapping
+
+            import typer
+            from openjev_core import hookimpl
+
+
+            def flip(times: int = 1) -> None:
+                typer.echo("heads " * times)
+
+
+            @hookimpl
+            def openjev_commands() -> Mapping[str, Callable[..., None]]:
+                return {"flip": flip}
     """

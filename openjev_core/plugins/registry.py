@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import traceback
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any, Literal
@@ -18,9 +18,11 @@ import attrs
 import pluggy
 from attrs import frozen
 
+from openjev_core.observation import FinishedEvaluation
 from openjev_core.plugins import hookspecs
 from openjev_core.question import CONTRACT_VERSION, QuestionType
 
+Observer = Callable[[FinishedEvaluation], None]
 Status = Literal["loaded", "failed", "conflict", "blocked"]
 
 
@@ -34,7 +36,9 @@ class PluginEntry:
         version: The distribution's version.
         status: ``loaded``; ``failed`` (see ``cause``); ``conflict`` (another plugin claims the same name);
             ``blocked`` (by ``OPENJEV_DISABLE_PLUGINS``).
-        types: What it adds; empty unless loaded.
+        types: The question types that it adds; empty unless loaded.
+        observers: Its observers of finished evaluations.
+        commands: Command name to function, for ``openjev``.
         cause: One line for a person, unless loaded.
     """
 
@@ -43,6 +47,8 @@ class PluginEntry:
     version: str
     status: Status
     types: tuple[QuestionType[Any, Any], ...] = ()
+    observers: tuple[Observer, ...] = ()
+    commands: Mapping[str, Callable[..., None]] = attrs.field(factory=dict)
     cause: str | None = None
 
 
@@ -56,6 +62,17 @@ class Registry:
     def types(self) -> Mapping[str, QuestionType[Any, Any]]:
         """Wire name to question type, for what is loaded, in the entries' order."""
         return MappingProxyType({t.name: t for entry in self.entries if entry.status == "loaded" for t in entry.types})
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """The observers of everything that is loaded."""
+        return tuple(observer for entry in self.entries if entry.status == "loaded" for observer in entry.observers)
+
+    @property
+    def commands(self) -> Mapping[str, Callable[..., None]]:
+        """The commands of everything that is loaded."""
+        loaded = (entry for entry in self.entries if entry.status == "loaded")
+        return MappingProxyType({name: command for entry in loaded for name, command in entry.commands.items()})
 
     @property
     def failures(self) -> tuple[PluginEntry, ...]:
@@ -95,7 +112,9 @@ def registry_from(points: Iterable[EntryPoint], disabled: Collection[str] = ()) 
     """Load these entry points; see :func:`load_registry`."""
     blocked = {normalised(name) for name in disabled}
     entries = [load_entry(point, blocked) for point in sorted(points, key=entry_order)]
-    return Registry(tuple(mark_type_conflicts(mark_name_conflicts(entries))))
+    entries = mark_conflicts(entries, lambda entry: [entry.name], "entry-point name")
+    entries = mark_conflicts(entries, lambda entry: [t.name for t in entry.types], "question type")
+    return Registry(tuple(mark_conflicts(entries, lambda entry: entry.commands, "command")))
 
 
 def normalised(distribution: str) -> str:
@@ -122,13 +141,13 @@ def load_entry(point: EntryPoint, blocked: Collection[str]) -> PluginEntry:
     if normalised(distribution) in blocked:
         return entry
     try:
-        types = question_types_of(point.load())
+        contributed = contributions_of(point.load())
     except (KeyboardInterrupt, SystemExit) as error:
         # A module that calls sys.exit() on import must not end the server.
         return attrs.evolve(entry, status="failed", cause=f"{type(error).__name__} while importing {point.value}")
     except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is recorded and shown
         return attrs.evolve(entry, status="failed", cause=describe(error, point))
-    return attrs.evolve(entry, status="loaded", types=types, cause=None)
+    return attrs.evolve(entry, status="loaded", cause=None, **contributed)
 
 
 def describe(error: Exception, point: EntryPoint) -> str:
@@ -139,20 +158,49 @@ def describe(error: Exception, point: EntryPoint) -> str:
     return f"{point.value}: {type(error).__name__}: {message}{where}"
 
 
-def question_types_of(plugin: object) -> tuple[QuestionType[Any, Any], ...]:
-    """The question types that a plugin module's hook returns.
+def contributions_of(plugin: object) -> dict[str, Any]:
+    """What a plugin module's hooks give, by the name of the :class:`PluginEntry` field that holds it.
 
     Raises:
-        ValueError: The hook is missing or misspelt, or what it returns breaks the contract; says how to mend it.
+        ValueError: No hook is implemented, one is misspelt, or what it returns breaks the contract.
+        TypeError: A hook returns something of another kind.
         Exception: Whatever the hook itself raises.
     """
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     manager.register(plugin)
     manager.check_pending()
-    if not manager.get_hookcallers(plugin):
+    implemented = {caller.name for caller in manager.get_hookcallers(plugin) or ()}
+    if not implemented:
         raise ValueError("no hook found: define `openjev_question_types` and decorate it with `openjev_core.hookimpl`")
-    returned = [result for result in manager.hook.openjev_question_types() if result is not None]
+    hook = manager.hook.openjev_evaluation_finished
+    return {
+        "types": checked_types(manager.hook.openjev_question_types()),
+        "observers": (lambda finished: hook(finished=finished),) if hook.name in implemented else (),
+        "commands": checked_commands(manager.hook.openjev_commands()),
+    }
+
+
+def checked_commands(returned: Iterable[object]) -> dict[str, Callable[..., None]]:
+    """The commands of one plugin.
+
+    Raises:
+        TypeError: The hook returned something else than names and functions.
+    """
+    commands: dict[str, Callable[..., None]] = {}
+    for result in returned:
+        if not isinstance(result, Mapping) or not all(isinstance(k, str) and callable(v) for k, v in result.items()):
+            raise TypeError(f"openjev_commands returned {type(result).__name__}; return a dict of name to function")
+        commands.update(result)
+    return commands
+
+
+def checked_types(returned: Iterable[object]) -> tuple[QuestionType[Any, Any], ...]:
+    """The question types of one plugin.
+
+    Raises:
+        TypeError, ValueError: What the hook returned breaks the contract.
+    """
     types: list[QuestionType[Any, Any]] = []
     for result in returned:
         if not isinstance(result, Sequence):
@@ -185,17 +233,9 @@ def type_fault(question_type: object) -> str | None:
     return None
 
 
-def mark_name_conflicts(entries: list[PluginEntry]) -> list[PluginEntry]:
-    """Two distributions with one entry-point name: neither is taken."""
-    return mark_conflicts(entries, lambda entry: [entry.name], "entry-point name")
-
-
-def mark_type_conflicts(entries: list[PluginEntry]) -> list[PluginEntry]:
-    """Two plugins with one question-type name: neither is taken."""
-    return mark_conflicts(entries, lambda entry: [t.name for t in entry.types], "question type")
-
-
-def mark_conflicts(entries: list[PluginEntry], claims: Any, what: str) -> list[PluginEntry]:
+def mark_conflicts(
+    entries: list[PluginEntry], claims: Callable[[PluginEntry], Iterable[str]], what: str
+) -> list[PluginEntry]:
     """Turn loaded entries that claim one name into conflicts that name every claimant."""
     claimants: defaultdict[str, list[PluginEntry]] = defaultdict(list)
     for entry in entries:
@@ -208,6 +248,6 @@ def mark_conflicts(entries: list[PluginEntry], claims: Any, what: str) -> list[P
         if clash is not None:
             owners = " and ".join(f"{e.distribution} {e.version}" for e in claimants[clash])
             cause = f"the {what} {clash!r} is claimed by {owners}; uninstall or disable all but one"
-            entry = attrs.evolve(entry, status="conflict", types=(), cause=cause)  # noqa: PLW2901 - the marked entry
+            entry = attrs.evolve(entry, status="conflict", types=(), observers=(), commands={}, cause=cause)  # noqa: PLW2901 - the marked entry
         marked.append(entry)
     return marked

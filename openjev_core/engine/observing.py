@@ -1,0 +1,82 @@
+"""Telling plugins about finished evaluations, without letting them matter to one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from openjev_core.engine.evaluation import Evaluation, Request
+from openjev_core.engine.offload import off_the_loop
+from openjev_core.errors import OpenJevError
+from openjev_core.observation import FinishedEvaluation
+from openjev_core.plugins.registry import Observer
+
+WAITING = 1000
+"""Observations that may wait for a slow observer; beyond, they are dropped and the log says so."""
+
+log = logging.getLogger(__name__)
+
+
+class Observers:
+    """The observers of one engine."""
+
+    def __init__(self, observers: Sequence[Observer], model: str) -> None:
+        self._observers = observers
+        self._model = model
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @contextmanager
+    def observing(self, request: Request, request_id: str) -> Iterator[Callable[[Evaluation], Evaluation]]:
+        """Observe the evaluation that the block makes, however it ends.
+
+        Yields:
+            What the block passes its evaluation through.
+        """
+        if not self._observers:
+            yield lambda evaluation: evaluation
+            return
+        started = time.perf_counter()
+        made: list[Evaluation] = []
+
+        def keep(evaluation: Evaluation) -> Evaluation:
+            made.append(evaluation)
+            return evaluation
+
+        error: str | None = None
+        try:
+            yield keep
+        except BaseException as raised:
+            error = raised.error_type if isinstance(raised, OpenJevError) else type(raised).__name__
+            raise
+        finally:
+            evaluation = made[0] if made else None
+            self._tell(
+                FinishedEvaluation(
+                    request_id=request_id,
+                    model=self._model,
+                    types={question_id: asked.type.name for question_id, asked in request.questions.items()},
+                    answers=evaluation.answers if evaluation else {},
+                    error=error,
+                    input_tokens=evaluation.usage.input_tokens if evaluation else 0,
+                    output_tokens=evaluation.usage.output_tokens if evaluation else 0,
+                    seconds=time.perf_counter() - started,
+                )
+            )
+
+    def _tell(self, finished: FinishedEvaluation) -> None:
+        if len(self._tasks) >= WAITING:
+            log.warning("observers are %d evaluations behind: request %s was not told", WAITING, finished.request_id)
+            return
+        task = asyncio.get_running_loop().create_task(off_the_loop(lambda: self._call(finished)))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _call(self, finished: FinishedEvaluation) -> None:
+        for observer in self._observers:
+            try:
+                observer(finished)
+            except Exception:
+                log.exception("an observer of evaluations failed on request %s", finished.request_id)
