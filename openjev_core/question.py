@@ -135,10 +135,12 @@ def standard_suffix(readout: Readout, labelled: Sequence[tuple[str, Option]]) ->
         labelled: ``(label, option)`` pairs in the order in which they are shown.
 
     Returns:
-        What follows ``Question: `` in the prompt, up to the last option, without a final line break.
+        What follows ``Question: `` in the prompt, up to the last option, without outer white space: an option without
+        text is its label and a colon, and a readout without words begins with ``Options:``.
     """
-    lines = [f"{label}: {indent_continuation(option.text)}" for label, option in labelled]
-    return f"{indent_continuation(readout.text)}\n\nOptions:\n" + "\n".join(lines)
+    lines = [f"{label}: {indent_continuation(option.text)}".rstrip() for label, option in labelled]
+    words = f"{indent_continuation(readout.text)}\n\n" if readout.text else ""
+    return f"{words}Options:\n" + "\n".join(lines)
 
 
 @frozen(kw_only=True)
