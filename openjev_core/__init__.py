@@ -1,12 +1,22 @@
 """openjev: typed questions about a state, answered with probabilities read from a model's first output token.
 
-What stands here is public: the plugin contract, the engine for library use, and the errors.
+What stands here is public: the plugin contract, the engine for library use, and the errors. The engine's names are
+imported when they are first used, so that a plugin's ``from openjev_core import ...`` loads the contract alone.
 """
 
 from __future__ import annotations
 
-from openjev_core.errors import InvalidQuestion, OpenJevError, RequestError
-from openjev_core.observation import FinishedEvaluation
+from typing import TYPE_CHECKING, Any
+
+from openjev_core.errors import (
+    BackendError,
+    InvalidQuestion,
+    OpenJevError,
+    PluginError,
+    RequestError,
+    SettingsError,
+    StartupError,
+)
 from openjev_core.plugins.hookspecs import hookimpl
 from openjev_core.question import (
     CONTRACT_VERSION,
@@ -19,18 +29,66 @@ from openjev_core.question import (
     standard_suffix,
 )
 
+if TYPE_CHECKING:
+    from openjev_core.engine.engine import Engine
+    from openjev_core.engine.evaluation import Evaluation
+    from openjev_core.engine.opening import open_engine
+    from openjev_core.engine.sync import SyncEngine
+    from openjev_core.plugins.registry import Registry, load_registry, registry_of
+    from openjev_core.settings import Settings, load_settings
+
 __all__ = [
     "CONTRACT_VERSION",
+    "BackendError",
     "Content",
     "Distribution",
-    "FinishedEvaluation",
+    "Engine",
+    "Evaluation",
     "InvalidQuestion",
     "OpenJevError",
     "Option",
+    "PluginError",
     "QuestionType",
     "Readout",
+    "Registry",
     "RequestError",
+    "Settings",
+    "SettingsError",
+    "StartupError",
+    "SyncEngine",
     "content_text",
     "hookimpl",
+    "load_registry",
+    "load_settings",
+    "open_engine",
+    "registry_of",
     "standard_suffix",
 ]
+
+_ON_FIRST_USE = {
+    "Engine": "engine.engine",
+    "Evaluation": "engine.evaluation",
+    "Registry": "plugins.registry",
+    "Settings": "settings",
+    "SyncEngine": "engine.sync",
+    "load_registry": "plugins.registry",
+    "load_settings": "settings",
+    "open_engine": "engine.opening",
+    "registry_of": "plugins.registry",
+}
+
+
+if not TYPE_CHECKING:  # a type checker would take any name to exist
+
+    def __getattr__(name: str) -> Any:
+        if name not in _ON_FIRST_USE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module  # noqa: PLC0415 - the whole point of this function
+
+        value = getattr(import_module(f"{__name__}.{_ON_FIRST_USE[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,1 +1,10 @@
-"""The `openjev` command."""
+"""The ``openjev`` command."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Run the command line: the entry point of the ``openjev`` script."""
+    from openjev_core.cli.app import app  # noqa: PLC0415 - importing the package must not build the command line
+
+    app()

@@ -1,0 +1,133 @@
+"""Answers as a table for a person.
+
+Written from the answers' JSON alone, so that the types of other plugins show too: a mapping of probabilities becomes
+bars, a ``confidence`` and the field of the type's own name get their columns, and every other field is a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from openjev_core.cli.terminal import console, shown
+from openjev_core.json_document import compact
+
+if TYPE_CHECKING:
+    from openjev_core.engine.evaluation import Evaluation
+
+BAR = 20
+"""Characters of a bar that stands for probability 1."""
+
+LONGEST = 40
+"""Characters of an option's name that are shown."""
+
+DEMO_NOTE = (
+    "This is the demo model: it shows that everything works and is no classifier. "
+    "A better one: --model with a GGUF file or a Hugging Face name."
+)
+
+
+def print_answers(evaluation: Evaluation, *, demo: bool) -> None:
+    """Print a table of the answers, and how they came about."""
+    out = console()
+    out.print(table_of(evaluation.answers, ascii_only=ascii_only(out)))
+    out.print(Text(timing_line(evaluation)))
+    if demo:
+        out.print(Text(DEMO_NOTE, style="yellow"))
+
+
+def ascii_only(out: Console) -> bool:
+    """Whether the output cannot show block characters."""
+    return not out.encoding.startswith("utf")
+
+
+def table_of(answers: Mapping[str, Mapping[str, Any]], *, ascii_only: bool = False) -> Table:
+    """A row per option of each question."""
+    table = Table("question", "type", "answer", "options", "confidence", show_lines=True)
+    for question_id, answer in answers.items():
+        type_name = str(answer["type"])
+        confidence = answer.get("confidence")
+        table.add_row(
+            Text(shown(question_id)),
+            Text(shown(type_name)),
+            Text(answer_text(answer), style="bold"),
+            Text("\n").join(option_lines(answer, ascii_only=ascii_only)),
+            Text(f"{confidence:.2f}" if isinstance(confidence, float) else ""),
+        )
+    return table
+
+
+def answer_text(answer: Mapping[str, Any]) -> str:
+    """The answer in a word: the field that has the type's name."""
+    if "x_error" in answer:
+        return shown(f"failed: {answer['x_error'].get('message', '')}")
+    value = answer.get(str(answer["type"]))
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return "" if value is None else shown(value if isinstance(value, str) else compact(value))
+
+
+def option_lines(answer: Mapping[str, Any], *, ascii_only: bool) -> Iterator[Text]:
+    """A bar per option, then whatever else the answer holds."""
+    probabilities = probabilities_of(answer)
+    legend = answer.get("legend")
+    names = {key: Text(option_name(key, legend if isinstance(legend, dict) else {})) for key in probabilities}
+    width = max((name.cell_len for name in names.values()), default=0)
+    for key, probability in probabilities.items():
+        name = names[key]
+        name.pad_right(width - name.cell_len)
+        yield Text.assemble(name, " ", (bar(probability, ascii_only=ascii_only), "cyan"), f" {probability:6.1%}")
+    known = {"type", str(answer["type"]), "probabilities", "confidence", "legend", "x_error"}
+    for field, value in answer.items():
+        if field not in known:
+            yield Text(shown(f"{field}: {value if isinstance(value, str) else compact(value)}"))
+
+
+def probabilities_of(answer: Mapping[str, Any]) -> dict[str, float]:
+    """The probabilities that an answer tells, option by option; those of a noul are its yes and its no."""
+    told = answer.get("probabilities")
+    if isinstance(told, dict) and all(isinstance(p, (int, float)) for p in told.values()):
+        return {str(key): float(p) for key, p in told.items()}
+    if answer["type"] == "noul" and isinstance(answer.get("noul"), float):
+        return {"yes": answer["noul"], "no": 1 - answer["noul"]}
+    return {}
+
+
+def option_name(key: str, legend: Mapping[str, Any]) -> str:
+    """An option's name, with what a legend says of it, cut to what a column holds."""
+    name = key
+    if key in legend:
+        described = legend[key]
+        name = f"{key} {described if isinstance(described, str) else compact(described)}"
+    name = shown(name)
+    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+
+
+def bar(probability: float, *, ascii_only: bool) -> str:
+    """A probability as a bar of :data:`BAR` characters, padded; in eighths of a character where these can be shown."""
+    if ascii_only:
+        return ("#" * round(probability * BAR)).ljust(BAR)
+    full, eighths = divmod(round(min(max(probability, 0.0), 1.0) * BAR * 8), 8)
+    return ("█" * full + (" ▏▎▍▌▋▊▉"[eighths] if eighths else "")).ljust(BAR)
+
+
+def timing_line(evaluation: Evaluation) -> str:
+    """Model, times and tokens."""
+    timings = evaluation.timings
+    times = ", ".join(
+        f"{name} {seconds * 1000:.0f} ms"
+        for name, seconds in (
+            ("prepare", timings.prepare),
+            ("prefill", timings.prefill),
+            ("branches", timings.branches),
+        )
+    )
+    usage = evaluation.usage
+    cached = "" if evaluation.cached_tokens is None else f", {evaluation.cached_tokens} of them reused"
+    return shown(
+        f"{evaluation.model}: {times}; {usage.input_tokens} input tokens{cached}, {usage.output_tokens} output tokens"
+    )

@@ -1,0 +1,121 @@
+"""``openjev ask``: answer one request and print the answers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from openjev_core.cli.failures import complain
+from openjev_core.cli.question_flags import questions_of
+from openjev_core.cli.request_input import document_from, state_from
+from openjev_core.cli.setting_flags import OF_THE_SERVER, settings_from, takes_settings
+from openjev_core.errors import RequestError
+
+if TYPE_CHECKING:
+    from openjev_core.engine.evaluation import Evaluation
+    from openjev_core.settings import Settings
+
+QUESTION_PANEL = "Questions without JSON"
+
+
+@takes_settings(without=OF_THE_SERVER)
+def ask(  # noqa: PLR0917 - typer calls it by keyword
+    request: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE|-]", help="A request as JSON, as for POST /v1/systemone; - reads it from input."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the response body instead of a table.")] = False,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|-",
+            help="What to judge: text, or JSON when the file's name ends in .json.",
+            rich_help_panel=QUESTION_PANEL,
+        ),
+    ] = None,
+    noul: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="QUESTION", help="A yes/no question: 'Is it urgent?'. Repeatable.", rich_help_panel=QUESTION_PANEL
+        ),
+    ] = None,
+    choice: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="QUESTION = NAME: DESCRIPTION | NAME | ...",
+            help="'Which team? = billing: Payments | technical: Bugs | sales'. A description is optional; a backslash "
+            "makes one of = | : plain. Repeatable.",
+            rich_help_panel=QUESTION_PANEL,
+        ),
+    ] = None,
+    score: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="QUESTION = LOWEST < ... < HIGHEST",
+            help="'How angry? = calm < annoyed < furious'. Repeatable.",
+            rich_help_panel=QUESTION_PANEL,
+        ),
+    ] = None,
+    **flags: Any,
+) -> None:
+    """Answer a request on a model in this process, and print a table of the answers.
+
+    Give a request as a JSON file, or a state with --state and questions as flags.
+    """
+    document = requested(request, state, nouls=noul or (), choices=choice or (), scores=score or ())
+    evaluation, demo = answered(document, settings_from(flags).settings)
+    if as_json:
+        # What standard output cannot show is escaped, which is the same JSON.
+        escape = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+        typer.echo(json.dumps(evaluation.body(), indent=2, ensure_ascii=escape))
+        return
+    from openjev_core.cli.answer_table import print_answers  # noqa: PLC0415
+
+    print_answers(evaluation, demo=demo)
+
+
+def requested(request: str | None, state: str | None, **questions: Any) -> Any:
+    """The request's document, from whichever of the two ways was taken.
+
+    Raises:
+        RequestError: Both or neither was, or what was given is not of its form.
+    """
+    flagged = any(questions.values())
+    if request is not None and (state is not None or flagged):
+        raise RequestError.at((), "a request FILE has its own state and questions: give it, or --state with questions")
+    if request is not None:
+        return document_from(request)
+    if state is None or not flagged:
+        msg = (
+            "nothing to ask: give a request FILE (or - for standard input), or --state FILE with at least one of "
+            "--noul, --choice and --score"
+        )
+        raise RequestError.at((), msg)
+    # Questions first: standard input need not be waited for when a flag is wrong.
+    parsed = questions_of(**questions)
+    return {"model": "jev-latest", "state": state_from(state), "questions": parsed}
+
+
+def answered(document: Any, settings: Settings) -> tuple[Evaluation, bool]:
+    """The evaluation, and whether the demo model made it."""
+    import asyncio  # noqa: PLC0415
+
+    from openjev_core.cli.progress import waiting  # noqa: PLC0415
+    from openjev_core.engine import opening  # noqa: PLC0415
+    from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
+
+    registry = load_registry(settings.disable_plugins)
+    for entry in registry.failures:
+        complain(f"warning: plugin {entry.name} of {entry.distribution} {entry.version} did not load: {entry.cause}")
+
+    async def run() -> tuple[Evaluation, bool]:
+        with waiting() as progress:
+            async with opening.open_engine(settings, registry=registry, progress=progress) as engine:
+                structured = engine.structure(document)
+                progress(f"reading {len(structured.questions)} questions")
+                return await engine.evaluate_request(structured), engine.model.demo
+
+    return asyncio.run(run())

@@ -1,0 +1,55 @@
+"""The request that ``ask`` is given: a JSON document, or a state with questions as flags."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from openjev_core.errors import RequestError
+from openjev_core.json_document import parse_document
+
+STANDARD_INPUT = "-"
+
+
+def document_from(source: str) -> Any:
+    """The JSON document in a file or on standard input.
+
+    Raises:
+        RequestError: It cannot be read, or is no JSON.
+    """
+    return parse_document(content_of(source))
+
+
+def state_from(source: str) -> Any:
+    """The state in a file or on standard input: JSON when the file's name ends in ``.json``, else text as it stands.
+
+    Raises:
+        RequestError: It cannot be read, is no JSON although its name says so, or is no UTF-8.
+    """
+    content = content_of(source)
+    if source != STANDARD_INPUT and Path(source).suffix.lower() == ".json":
+        try:
+            return parse_document(content)
+        except RequestError as error:
+            raise error.under(source) from error
+    try:
+        # A byte order mark tells the encoding and is no part of the text.
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        msg = f"the text is not valid UTF-8: {error.reason} at byte {error.start}"
+        raise RequestError.at((source,), msg) from None
+
+
+def content_of(source: str) -> bytes:
+    """The bytes of a file, or of standard input for ``-``.
+
+    Raises:
+        RequestError: It cannot be read.
+    """
+    if source == STANDARD_INPUT:
+        return sys.stdin.buffer.read()
+    try:
+        return Path(source).read_bytes()
+    except OSError as error:
+        raise RequestError.at((source,), f"cannot be read: {error.strerror or error}") from None

@@ -1,0 +1,98 @@
+"""Settings as flags: each is made from the setting's own field, so that none can be forgotten or described twice."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, Any, TypeVar
+
+import attrs
+import typer
+
+from openjev_core.cli.failures import complain
+from openjev_core.settings import LoadedSettings, Settings, load_settings, variable
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PANEL = "Settings (each is an environment variable too, which the flag overrides)"
+
+OF_THE_SERVER = frozenset(
+    {
+        "host",
+        "port",
+        "certfile",
+        "keyfile",
+        "workers",
+        "trusted_proxies",
+        "max_body_bytes",
+        "body_timeout",
+        "max_concurrent_requests",
+        "keep_alive",
+        "grace_period",
+        "log_format",
+        "tracing",
+        "cors_origins",
+        "debug_prompts",
+    }
+)
+"""Settings of the HTTP side, which mean nothing where no server runs."""
+
+
+def takes_settings(without: Collection[str] = ()) -> Callable[[F], F]:
+    """Give a command a flag for every setting, handed to it as keyword arguments that are ``None`` when not given.
+
+    Secrets get none: a process list shows flags to every user of the machine.
+
+    Args:
+        without: Names of settings that the command has no use for.
+    """
+    flags = [
+        flag_of(field) for field in attrs.fields(Settings) if field.name not in without and not field.metadata["secret"]
+    ]
+
+    def decorate(command: F) -> F:
+        signature = inspect.signature(command, eval_str=True)
+        own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        command.__signature__ = signature.replace(parameters=[*own, *flags])  # type: ignore[attr-defined]  # typer reads it
+        return command
+
+    return decorate
+
+
+def flag_of(field: attrs.Attribute[Any]) -> inspect.Parameter:
+    """A setting's flag, as a parameter that typer understands. Values stay text: the settings parse them."""
+    name = "--" + field.name.replace("_", "-")
+    boolean = field.type in ("bool", "bool | None", bool, bool | None)
+    option = typer.Option(
+        f"{name}/--no-{name[2:]}" if boolean else name,
+        metavar=None if boolean else "TEXT",
+        help=f"{field.metadata['meaning']} ({variable(field.name)}; default: {default_text(field.default)})",
+        show_default=False,
+        rich_help_panel=PANEL,
+    )
+    kind: Any = bool | None if boolean else str | None
+    return inspect.Parameter(
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option]
+    )
+
+
+def default_text(value: Any) -> str:
+    """A default as a person would write it."""
+    if value is None or value == ():
+        return "unset"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def settings_from(flags: Mapping[str, Any], preset: Mapping[str, Any] | None = None) -> LoadedSettings:
+    """The settings of this process: flags, environment, preset, defaults. Warnings go to standard error.
+
+    Raises:
+        SettingsError: A value is not accepted.
+    """
+    loaded = load_settings(os.environ, flags=flags, preset=preset)
+    for warning in loaded.warnings:
+        complain(f"warning: {warning}")
+    return loaded
