@@ -11,14 +11,14 @@ import typer
 
 from openjev_core.cli import plugins
 from openjev_core.cli.ask import ask
-from openjev_core.cli.failures import ReportingGroup
+from openjev_core.cli.group import OpenJevGroup
 from openjev_core.cli.schema import schema
 from openjev_core.cli.serve import serve
 from openjev_core.cli.settings import settings
 
 app = typer.Typer(
     name="openjev",
-    cls=ReportingGroup,
+    cls=OpenJevGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

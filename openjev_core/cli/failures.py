@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
-
-import typer
-from typer.core import TyperGroup
 
 from openjev_core.cli.terminal import shown
 from openjev_core.errors import OpenJevError, RequestError, SettingsError, describe_problem
@@ -30,20 +26,3 @@ def lines_of(error: OpenJevError) -> list[str]:
     if isinstance(error, RequestError):
         return [describe_problem(problem) for problem in error.problems]
     return [str(error)]
-
-
-class ReportingGroup(TyperGroup):
-    """Reports openjev's own errors, whichever command raised them."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command.
-
-        Raises:
-            typer.Exit: The command raised one of openjev's errors, which has been reported.
-        """
-        try:
-            return super().invoke(ctx)
-        except OpenJevError as error:
-            for line in lines_of(error):
-                complain(line)
-            raise typer.Exit(exit_code_of(error)) from None
