@@ -2,7 +2,9 @@
 
 Fitting is not done here; this module reads a file and knows the formula. For a readout of question type ``t`` with
 ``n`` options, an option's score is ``logprob / temperature + bias[label]``, and the probabilities are the softmax of
-the scores (Guo et al. 2017, temperature scaling; a bias per label makes it vector scaling restricted to labels).
+the scores (Guo et al. 2017, temperature scaling; a bias per label makes it vector scaling restricted to labels). Where
+several orders are read, each is corrected, then they are averaged; so a fit holds for the orders that it was made with,
+and likewise for logprobs with or without their prior divided out.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from attrs import field, frozen
@@ -61,12 +64,16 @@ class Calibration:
         format: Of the file: 1.
         model: Public name of the model that it was fitted on.
         template: Digest of that model's chat template.
+        orders: How many orders each readout was read in; ``"full"`` also holds for ``adaptive``, which approximates it.
+        prior: Whether the label prior was divided out first.
         types: Question type name to its corrections.
     """
 
     format: int
     model: str
     template: str
+    orders: int | Literal["full"]
+    prior: Literal["off", "contentless"]
     types: Mapping[str, TypeCalibration]
 
 

@@ -11,6 +11,7 @@ from openjev_core.errors import StartupError
 from openjev_core.plugins.registry import Registry
 from openjev_core.prompts.turns import ANSWER, question_turn
 from openjev_core.question import QuestionType
+from openjev_core.settings import Settings
 
 
 def template_digest(template: ChatTemplate) -> str:
@@ -28,11 +29,14 @@ def prompt_digest(question_type: QuestionType[Any, Any]) -> str:
     return _digest(question_turn(), ANSWER, *words)
 
 
-def check_calibration(calibration: Calibration, model: str, template: ChatTemplate, registry: Registry) -> None:
+def check_calibration(
+    calibration: Calibration, model: str, template: ChatTemplate, registry: Registry, settings: Settings
+) -> None:
     """Refuse a calibration that was fitted on something else.
 
     Raises:
-        StartupError: The model, its template, a question type or its prompts differ. Names both.
+        StartupError: The model, its template, a question type, its prompts, the orders read or the label prior differ,
+            or a temperature is set beside the fitted ones. Names both.
     """
 
     def differs(what: str, expected: str, found: str) -> StartupError:
@@ -45,6 +49,16 @@ def check_calibration(calibration: Calibration, model: str, template: ChatTempla
         raise differs("model", calibration.model, model)
     if calibration.template != (found := template_digest(template)):
         raise differs("the chat template", calibration.template, found)
+    reads = "full" if settings.orders == "adaptive" else settings.orders
+    if calibration.orders != reads:
+        raise differs("OPENJEV_ORDERS", str(calibration.orders), str(settings.orders))
+    if calibration.prior != settings.prior:
+        raise differs("OPENJEV_PRIOR", calibration.prior, settings.prior)
+    if settings.temperature != 1:
+        raise StartupError(
+            f"OPENJEV_CALIBRATION brings temperatures of its own, and OPENJEV_TEMPERATURE is {settings.temperature:g}; "
+            "unset one of the two"
+        )
     for name, entry in calibration.types.items():
         question_type = registry.types.get(name)
         if question_type is None:

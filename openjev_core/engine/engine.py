@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
@@ -13,6 +12,7 @@ from attrs import frozen
 from openjev_core.backends.protocol import LoadedModel
 from openjev_core.calibration import read_calibration
 from openjev_core.engine.admission import Admission
+from openjev_core.engine.deadline import within
 from openjev_core.engine.digests import check_calibration
 from openjev_core.engine.evaluation import Evaluation, Limits, Preview, Request, Timings, Usage
 from openjev_core.engine.health import Health
@@ -23,8 +23,9 @@ from openjev_core.engine.preview import preview_of
 from openjev_core.engine.prior import EMPTY_STATE, PriorCache
 from openjev_core.engine.reading import Readings, Settled, read
 from openjev_core.engine.reducing import Reducer
+from openjev_core.engine.scores import ReadoutScores, readout_scores
 from openjev_core.engine.scoring import Priors, Scorer
-from openjev_core.errors import DeadlineExceeded, PluginError, RequestError
+from openjev_core.errors import PluginError, RequestError
 from openjev_core.plugins.registry import Registry
 from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.prompts.chat import prompt_writer
@@ -120,14 +121,24 @@ class Engine:
         """
         seconds = self.settings.request_timeout
         with self._admission.admit(), self._observers.observing(request, request_id) as observed:
-            try:
-                async with asyncio.timeout(seconds) as deadline:
-                    return observed(await self._evaluate(request))
-            except TimeoutError:
-                if not deadline.expired():
-                    raise
-                msg = f"the evaluation took longer than request_timeout ({seconds:g} s) and was stopped"
-                raise DeadlineExceeded(msg) from None
+            async with within(seconds):
+                return observed(await self._evaluate(request))
+
+    async def scores(self, request: Request) -> Mapping[str, Sequence[ReadoutScores]]:
+        """Read a request and stop before the distributions: what a calibration is fitted on.
+
+        Returns:
+            Question id to the scores of its readouts. The label prior is divided out where the settings say so; no
+            calibration and no temperature is applied.
+
+        Raises:
+            OpenJevError: As for :meth:`evaluate_request`.
+        """
+        seconds = self.settings.request_timeout
+        with self._admission.admit():
+            async with within(seconds):
+                _, compiled, readings, priors = await self._read(request)
+        return {q.id: readout_scores(q, readings.by_question[q.id], priors) for q in compiled.questions}
 
     async def preview(self, request: Request) -> Preview:
         """Every prompt of a request, without inference.
@@ -171,7 +182,8 @@ class Engine:
         check_orders(request.orders, compiled)
         return compiled
 
-    async def _evaluate(self, request: Request) -> Evaluation:
+    async def _read(self, request: Request) -> tuple[float, Compiled, Readings, Priors]:
+        """The seconds that compiling took, what was compiled, what was read, and the label priors."""
         started = time.perf_counter()
         compiled = await off_the_loop(lambda: self._compile(request))
         if not compiled.questions:
@@ -180,7 +192,10 @@ class Engine:
         prepared = time.perf_counter() - started
         priors, spent = ({}, []) if self._priors is None else await self._priors.priors(compiled)
         readings = await read(self.model.backend, compiled, self._settled(request, priors))
-        readings = attrs.evolve(readings, warm_ups=[*spent, *readings.warm_ups])
+        return prepared, compiled, attrs.evolve(readings, warm_ups=[*spent, *readings.warm_ups]), priors
+
+    async def _evaluate(self, request: Request) -> Evaluation:
+        prepared, compiled, readings, priors = await self._read(request)
         answers, failures = await off_the_loop(
             lambda: self._reducer.answers(compiled, readings.by_question, priors, partial=request.partial)
         )
@@ -238,7 +253,7 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
     """
     calibration = read_calibration(settings.calibration) if settings.calibration else None
     if calibration is not None:
-        check_calibration(calibration, model.public_name, model.template, registry)
+        check_calibration(calibration, model.public_name, model.template, registry, settings)
     limits = effective_limits(settings, model)
     converter = QuestionConverter(registry)
     writer = prompt_writer(model.tokenizer, model.template)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
@@ -20,14 +22,16 @@ EMPTY_STATE = ""
 class PriorCache:
     """The label logprobs of branches after an empty state.
 
-    A branch is known by its suffix, which holds the question, its options and their order: two requests that ask the
-    same thing share its prior.
+    A branch is known by its suffix, which holds the question, its options and their order, and by the labels in the
+    order in which their logprobs are wanted: two requests that ask the same thing share its prior, and two that list
+    the same options in different orders do not get each other's. A digest stands for both, so that what is kept does
+    not grow with the length of the questions.
     """
 
     def __init__(self, backend: Backend, empty_prefix: Callable[[], Prefix]) -> None:
         self._backend = backend
         self._empty_prefix = empty_prefix
-        self._known: OrderedDict[tuple[int, ...], tuple[float, ...]] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[float, ...]] = OrderedDict()
 
     async def priors(self, compiled: Compiled) -> tuple[Priors, list[Reading]]:
         """The priors of a request's branches, and the readings that it took to learn those not yet known.
@@ -35,28 +39,32 @@ class PriorCache:
         Raises:
             BackendError: As the backend raises it.
         """
-        branches = {branch.suffix: branch for question in compiled.questions for branch in question.branches}
-        missing = [branch for suffix, branch in branches.items() if suffix not in self._known]
+        branches = dict.fromkeys(branch for question in compiled.questions for branch in question.branches)
+        digests = {branch: branch_digest(branch) for branch in branches}
+        # Taken out now: while this request waits for the backend, others may push what it needs out of the cache.
+        priors = {branch: self._known[digest] for branch, digest in digests.items() if digest in self._known}
+        missing = [branch for branch in branches if branch not in priors]
         learned, spent = await self._measure(missing) if missing else ({}, [])
-        priors = {suffix: learned[suffix] if suffix in learned else self._recall(suffix) for suffix in branches}
-        for suffix, logprobs in learned.items():
-            self._keep(suffix, logprobs)
+        priors.update(learned)
+        for branch, logprobs in priors.items():
+            self._keep(digests[branch], logprobs)
         return priors, spent
 
-    async def _measure(
-        self, branches: Sequence[Branch]
-    ) -> tuple[dict[tuple[int, ...], tuple[float, ...]], list[Reading]]:
+    async def _measure(self, branches: Sequence[Branch]) -> tuple[dict[Branch, tuple[float, ...]], list[Reading]]:
         prefix = self._empty_prefix().ids
         async with self._backend.prefix(prefix, key=routing_key(prefix)) as warm:
             readings, more = await warm.read(branches)
-        learned = {b.suffix: reading.logprobs for b, reading in zip(branches, readings, strict=True)}
+        learned = {branch: reading.logprobs for branch, reading in zip(branches, readings, strict=True)}
         return learned, [warm.warm_up, *more, *readings]
 
-    def _recall(self, suffix: tuple[int, ...]) -> tuple[float, ...]:
-        self._known.move_to_end(suffix)
-        return self._known[suffix]
-
-    def _keep(self, suffix: tuple[int, ...], logprobs: tuple[float, ...]) -> None:
-        self._known[suffix] = logprobs
+    def _keep(self, digest: bytes, logprobs: tuple[float, ...]) -> None:
+        self._known[digest] = logprobs
+        self._known.move_to_end(digest)
         while len(self._known) > CAPACITY:
             self._known.popitem(last=False)
+
+
+def branch_digest(branch: Branch) -> bytes:
+    """Names a branch: its suffix, and its labels in their order."""
+    ids = array("q", (len(branch.suffix), *branch.suffix, *branch.labels))
+    return hashlib.blake2b(ids.tobytes(), digest_size=16).digest()

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
+from openjev_core.backends.protocol import Branch
 from openjev_core.calibration import Calibration
 from openjev_core.distribution import LOG_FLOOR, softmax
 from openjev_core.prompts.compiler import Variant
 
-Priors = Mapping[tuple[int, ...], Sequence[float]]
-"""A variant's suffix to the label logprobs that it gets after an empty state."""
+Priors = Mapping[Branch, Sequence[float]]
+"""A branch to the label logprobs that it gets after an empty state, in its own label order."""
 
 
 @frozen
@@ -31,7 +32,7 @@ class Scorer:
         The prior is divided out first (Zhao et al. 2021, contextual calibration, with the empty state as the
         content-free input); then the calibration's formula applies.
         """
-        prior = priors.get(variant.branch.suffix)
+        prior = priors.get(variant.branch)
         scores = list(logprobs) if prior is None else divide_out(logprobs, prior)
         if self.calibration is None or type_name not in self.calibration.types:
             return scores

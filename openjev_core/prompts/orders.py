@@ -21,10 +21,11 @@ def orders_of(readout: Readout, count: int | Literal["full"]) -> tuple[Order, ..
     """The orders to read: as many as ``count`` and the readout allow.
 
     One order is the given one. Of a rubric, two are as given and reversed. More than one of unordered options are
-    rotations of their *canonical* order, sorted by text, in steps as even as ``count`` lets them be. So each option
-    stands in each place equally often when all are read, which cancels a preference for a place; and whatever order a
-    client lists the options in, the same prompts are read, so that order cannot change the answer at all. Rotations of
-    the given order would do only the former: those of a reversed list are other prompts.
+    rotations of their *canonical* order, sorted by text (by key where texts are alike), in steps as even as ``count``
+    lets them be. So each option stands in each place equally often when all are read, which cancels a preference for
+    a place; and whatever order a client lists the options in, the same prompts are read, so that order cannot change
+    the answer at all. Rotations of the given order would do only the former: those of a reversed list are other
+    prompts.
     """
     given = tuple(range(len(readout.options)))
     allowed = available_orders(readout)
@@ -33,6 +34,7 @@ def orders_of(readout: Readout, count: int | Literal["full"]) -> tuple[Order, ..
         return (given,)
     if readout.ordered:
         return given, given[::-1]
-    canonical = tuple(sorted(given, key=lambda position: readout.options[position].text))
+    options = readout.options
+    canonical = tuple(sorted(given, key=lambda position: (options[position].text, repr(options[position].key))))
     offsets = [index * len(given) // wanted for index in range(wanted)]
     return tuple(canonical[offset:] + canonical[:offset] for offset in offsets)
