@@ -19,10 +19,11 @@ from typing import Any
 
 from openjev_core.errors import Problem, RequestError
 
-QUESTION_END = re.compile(r"(?<!\\)(?:^|\s)=\s")
-CHOICE_PARTS = re.compile(r"(?<!\\)\s\|\s")
-SCORE_PARTS = re.compile(r"(?<!\\)\s<\s")
-NAME_END = re.compile(r"(?<!\\):\s")
+# A backslash before a separator parts it from its space, so that it matches none of these.
+QUESTION_END = re.compile(r"(?:^|\s)=(?=\s|$)")
+CHOICE_PARTS = re.compile(r"(?:^|\s)\|(?=\s|$)")
+SCORE_PARTS = re.compile(r"(?:^|\s)<(?=\s|$)")
+NAME_END = re.compile(r"(?<!\\):(?=\s|$)")
 ESCAPED = re.compile(r"\\([=|<:\\])")
 
 CHOICE_FORM = "'QUESTION = NAME: DESCRIPTION | NAME | ...', two options or more, spaces around = and |"

@@ -22,12 +22,12 @@ def settings(
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Column, Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     from openjev_core.cli.terminal import console, shown  # noqa: PLC0415
 
-    table = Table("name", "value", "origin", "meaning", box=None, pad_edge=False)
+    table = Table(Column("name", no_wrap=True), "value", "origin", "meaning", box=None, pad_edge=False)
     for row in rows:
         value = row["value"] if isinstance(row["value"], str) else default_text(value_of(row["value"]))
         table.add_row(row["name"], Text(shown(value)), row["origin"], Text(row["meaning"]))

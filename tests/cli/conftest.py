@@ -1,0 +1,44 @@
+"""The command line, run in this process on a model without weights."""
+
+from __future__ import annotations
+
+import os
+from contextlib import asynccontextmanager
+
+import pytest
+from toy_model import ToyBackend, toy_model
+from typer.testing import CliRunner
+
+from openjev_core.cli.app import app
+from openjev_core.engine import opening
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch):
+    """No test sees the settings of whoever runs it."""
+    for name in [name for name in os.environ if name.startswith("OPENJEV_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def openjev():
+    """Run the command line: ``openjev("ask", "-", input="...")`` gives exit code, stdout and stderr."""
+
+    def run(*args, input=None):
+        return CliRunner().invoke(app, [str(arg) for arg in args], input=input, prog_name="openjev")
+
+    return run
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """Every engine that is opened has the toy model; returns its backend."""
+    backend = ToyBackend()
+
+    @asynccontextmanager
+    async def open_toy(settings, progress):
+        progress("loading the toy")
+        yield toy_model(backend, demo=settings.model is None)
+
+    monkeypatch.setattr(opening, "_open_model", open_toy)
+    return backend

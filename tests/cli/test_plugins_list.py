@@ -1,0 +1,80 @@
+"""``openjev plugins list``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from importlib.metadata import EntryPoint, version
+
+import pytest
+
+import openjev_core
+from openjev_core.plugins import registry
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """A plugin that does not import, beside the installed ones."""
+    point = EntryPoint("broken", "not_there_at_all", "openjev")
+    installed = registry.entry_points
+    monkeypatch.setattr(registry, "entry_points", lambda **query: [*installed(**query), point])
+
+
+def listed(openjev):
+    return {row["name"]: row for row in json.loads(openjev("plugins", "list", "--json").stdout)}
+
+
+def test_the_three_types_are_listed_with_where_they_come_from(openjev):
+    found = listed(openjev)
+    for name in ("noul", "choice", "score"):
+        row = found[name]
+        assert ("openjev", version("openjev"), "loaded", None) == (
+            row["distribution"],
+            row["version"],
+            row["status"],
+            row["cause"],
+        )
+        assert row["summary"].endswith(".")
+
+
+def test_the_table_has_the_same(openjev):
+    table = openjev("plugins", "list").stdout
+    for name, row in listed(openjev).items():
+        line = next(line for line in table.splitlines() if line.startswith(f"{name} "))
+        assert f"{row['distribution']} {row['version']}" in line
+        assert row["summary"] in line
+
+
+@pytest.mark.usefixtures("broken")
+def test_a_failure_is_listed_with_its_cause(openjev):
+    row = listed(openjev)["broken"]
+    assert ("failed", None) == (row["status"], row["summary"])
+    assert "not_there_at_all: ModuleNotFoundError: No module named 'not_there_at_all'" in row["cause"]
+    assert "ModuleNotFoundError" in openjev("plugins", "list").stdout
+
+
+def test_a_blocked_plugin_says_so(openjev, monkeypatch):
+    monkeypatch.setenv("OPENJEV_DISABLE_PLUGINS", "openjev")
+    assert {"blocked"} == {row["status"] for row in listed(openjev).values()}
+
+
+def test_nothing_installed_is_said(openjev, monkeypatch):
+    monkeypatch.setattr(registry, "entry_points", lambda **_: [])
+    assert openjev("plugins", "list").stdout.startswith("no plugins are installed")
+    assert [] == json.loads(openjev("plugins", "list", "--json").stdout)
+
+
+def test_a_plugins_command_runs_and_is_listed(openjev, monkeypatch):
+    def flip(times: int = 1) -> None:
+        """Flip a coin."""
+        print("heads " * times)
+
+    module = types.ModuleType("coin_plugin")
+    module.openjev_commands = openjev_core.hookimpl(lambda: {"flip": flip})
+    module.openjev_commands.__name__ = "openjev_commands"
+    monkeypatch.setitem(sys.modules, "coin_plugin", module)
+    monkeypatch.setattr(registry, "entry_points", lambda **_: [EntryPoint("coin", "coin_plugin", "openjev")])
+    assert "heads heads" == openjev("flip", "--times", "2").stdout.strip()
+    assert "Flip a coin." in openjev("--help").stdout
+    assert 2 == openjev("flop").exit_code

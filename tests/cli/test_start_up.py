@@ -1,0 +1,39 @@
+"""What starting the command costs, and that it can be called as it is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+SCRIPT = Path(sys.executable).with_name("openjev")
+
+
+def test_help_loads_no_library_of_the_engine_or_the_server():
+    code = (
+        "import sys, openjev_core.cli.app; "
+        "print(sorted({'tokenizers', 'xllamacpp', 'httpx', 'aiohttp', 'hypercorn', 'jinja2', 'cattrs', "
+        "'huggingface_hub', 'rich', 'asyncio', 'uvloop'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert "[]" == result.stdout.strip()
+
+
+def test_the_installed_script_runs():
+    result = subprocess.run([SCRIPT, "--version"], capture_output=True, text=True, check=True, timeout=60)
+    assert f"openjev {version('openjev')}" == result.stdout.strip()
+
+
+def test_no_arguments_show_the_commands(openjev):
+    result = openjev()
+    for command in ("ask", "serve", "plugins", "schema", "settings"):
+        assert f" {command} " in result.output
+
+
+def test_a_reader_that_goes_away_gets_no_traceback():
+    process = subprocess.Popen([SCRIPT, "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait(60) in (0, 1)
+    assert b"Traceback" not in errors
