@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from openjev_core.errors import Loc, RequestError
@@ -17,10 +17,16 @@ from openjev_core.errors import Loc, RequestError
 MAX_DEPTH = 64
 MAX_DIGITS = 4000
 SURROGATE = re.compile("[\ud800-\udfff]")
+ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""How a surrogate, paired or not, gets into a JSON document: valid UTF-8 holds none."""
 
 
-def parse_document(data: bytes) -> Any:
+def parse_document(data: bytes, what: str = "the body") -> Any:
     """Parse a JSON document.
+
+    Args:
+        data: Its bytes.
+        what: What it is, for errors.
 
     Raises:
         RequestError: It is not one, or holds something that cannot be kept as it is. ``loc`` is the path in the
@@ -29,9 +35,9 @@ def parse_document(data: bytes) -> Any:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _invalid(f"the body is not valid UTF-8: {error.reason} at byte {error.start}") from None
+        raise _invalid(f"{what} is not valid UTF-8: {error.reason} at byte {error.start}") from None
     if text.startswith("\ufeff"):
-        raise _invalid("the body starts with a byte order mark; send plain UTF-8")
+        raise _invalid(f"{what} starts with a byte order mark; send plain UTF-8")
     try:
         value = json.loads(
             text,
@@ -41,16 +47,29 @@ def parse_document(data: bytes) -> Any:
             object_pairs_hook=_object,
         )
     except json.JSONDecodeError as error:
-        raise _invalid(f"the body is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
+        raise _invalid(f"{what} is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
-        raise _too_deep(()) from None
-    # Both checks walk the whole value, so they are skipped where the bytes rule the fault out.
-    if text.count("[") + text.count("{") > MAX_DEPTH or "\\u" in text:
-        for loc, leaf in _leaves(value):
-            if len(loc) > MAX_DEPTH:
-                raise _too_deep(loc[:4])
-            _check_surrogates(loc, leaf)
+        raise _too_deep(what) from None
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        _check_depth(value, what)
+    if ESCAPED_SURROGATE.search(text):
+        _check_surrogates(value)
     return value
+
+
+def document_of(value: Any) -> Any:
+    """A Python value as the JSON document that it stands for, held to the rules of :func:`parse_document`.
+
+    Raises:
+        RequestError: It is no JSON, or holds something that cannot be kept as it is.
+    """
+    try:
+        data = json.dumps(value, allow_nan=False).encode()
+    except RecursionError:
+        raise _too_deep("the request") from None
+    except (TypeError, ValueError) as error:
+        raise _invalid(f"the request is no JSON: {error}") from error
+    return parse_document(data, "the request")
 
 
 def compact(value: Any) -> str:
@@ -65,9 +84,8 @@ def _invalid(msg: str) -> RequestError:
     return RequestError.at((), msg, "json_invalid")
 
 
-def _too_deep(loc: Loc) -> RequestError:
-    msg = f"the body is nested too deep: more than {MAX_DEPTH} arrays and objects inside one another"
-    return RequestError.at(loc, msg, "json_invalid")
+def _too_deep(what: str) -> RequestError:
+    return _invalid(f"{what} is nested too deep: more than {MAX_DEPTH} arrays and objects inside one another")
 
 
 def _integer(digits: str) -> int:
@@ -96,23 +114,40 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _leaves(value: Any) -> Iterator[tuple[Loc, Any]]:
-    """Every container and scalar with its path, without recursion; keys come as leaves of their own."""
-    stack: list[tuple[Loc, Any]] = [((), value)]
-    while stack:
-        loc, node = stack.pop()
-        yield loc, node
-        if len(loc) > MAX_DEPTH:
-            continue
-        if isinstance(node, dict):
-            for key, child in node.items():
-                _check_surrogates(loc, key, "a key")
-                stack.append(((*loc, key), child))
-        elif isinstance(node, list):
-            stack.extend(((*loc, index), child) for index, child in enumerate(node))
+def _check_depth(value: Any, what: str) -> None:
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in _children(node) if isinstance(child, (dict, list))]
+    if level:
+        raise _too_deep(what)
 
 
-def _check_surrogates(loc: Loc, leaf: Any, what: str = "the text") -> None:
-    if isinstance(leaf, str) and (found := SURROGATE.search(leaf)):
-        code = f"\\u{ord(found.group()):04x}"
-        raise RequestError.at(loc, f"{what} holds the lone surrogate {code}, which is no character", "string_unicode")
+def _children(node: Any) -> Collection[Any]:
+    return node.values() if isinstance(node, dict) else node
+
+
+def _check_surrogates(value: Any) -> None:
+    try:
+        compact(value).encode()
+    except UnicodeEncodeError:
+        # Looking for the place costs a walk, so it is done only where there is one to find.
+        loc, what, code = next(_surrogates(value, ()))
+        msg = f"{what} holds the lone surrogate \\u{ord(code):04x}, which is no character"
+        raise RequestError.at(loc, msg, "string_unicode") from None
+
+
+def _surrogates(node: Any, loc: Loc) -> Iterator[tuple[Loc, str, str]]:
+    """Path, kind of place and character of every lone surrogate in a value."""
+    if isinstance(node, str):
+        if found := SURROGATE.search(node):
+            yield loc, "the text", found.group()
+    elif isinstance(node, dict):
+        for key, child in node.items():
+            if found := SURROGATE.search(key):
+                yield loc, "a key", found.group()
+            if isinstance(child, (str, dict, list)):
+                yield from _surrogates(child, (*loc, key))
+    elif isinstance(node, list):
+        for index, child in enumerate(node):
+            if isinstance(child, (str, dict, list)):
+                yield from _surrogates(child, (*loc, index))

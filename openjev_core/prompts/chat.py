@@ -10,12 +10,14 @@ from attrs import evolve, frozen
 from openjev_core.backends.protocol import ChatTemplate, Tokenizer
 from openjev_core.errors import Loc, RequestError, StartupError
 from openjev_core.json_document import compact
+from openjev_core.prompts.bounded import TooManyTokens, encode_within
 from openjev_core.prompts.marks import ControlTokens, mark_absent_from, strings_in
 from openjev_core.prompts.state import check_messages, messages_of, parse_tool_arguments, state_text
+from openjev_core.prompts.survival import check_texts, check_words, shadow_of
 from openjev_core.prompts.template import Message, Renderer, TemplateRefusal, compile_template
 from openjev_core.prompts.turns import ANSWER, question_turn
 
-END = "\ufdd1"
+END = "\ufdef"
 """Stands, with a mark behind it, at the end of the question turn, where the suffix goes."""
 
 
@@ -75,11 +77,16 @@ class PromptWriter:
     traits: Traits
     _renderer: Renderer
 
-    def write(self, state: str | dict[str, Any] | list[Any]) -> Prefix:
+    def write(self, state: str | dict[str, Any] | list[Any], limit: int | None = None) -> Prefix:
         """Render a state and the question turn.
+
+        Args:
+            state: As sent.
+            limit: Tokens beyond which the state need not be tokenized to its end.
 
         Raises:
             RequestError: The state is a chat that the model's template refuses or would not show whole.
+            TooManyTokens: It certainly has more than ``limit`` tokens.
         """
         found = messages_of(state)
         if found is None:
@@ -94,17 +101,23 @@ class PromptWriter:
         if found is not None:
             self._check_survival(shown, mark, loc)
         before, after = self._render(shown, mark, loc)
-        ids = tuple(self._encode(before, mark))
+        if found is not None:
+            check_texts(before, shown, loc)
+        ids = tuple(self._encode(before, mark, limit))
         return Prefix(before.replace(mark, ""), ids, self._ending(after, mark))
 
-    def suffix(self, words: str, ending: Ending) -> tuple[int, ...]:
+    def suffix(self, words: str, ending: Ending, limit: int | None = None) -> tuple[int, ...]:
         """Token ids of a branch's suffix.
 
         Args:
             words: What the question type wrote after ``Question: ``.
             ending: That of the request's prefix.
+            limit: Tokens beyond which the words need not be tokenized to their end.
+
+        Raises:
+            TooManyTokens: There are certainly more than ``limit`` of them.
         """
-        return (*self.tokenizer.encode(f" {words}{ending.plain}"), *ending.ids)
+        return (*self._encode_plain(f" {words}{ending.plain}", limit), *ending.ids)
 
     def _render(self, messages: Sequence[Message], mark: str, loc: Loc) -> tuple[str, str]:
         """The rendered prompt, cut where the suffix goes."""
@@ -112,7 +125,8 @@ class PromptWriter:
         try:
             rendered = self._renderer.render(self._with_question(messages, question_turn() + end))
         except TemplateRefusal as refusal:
-            raise _refused(str(refusal).replace(mark, ""), loc) from refusal
+            reason = str(refusal).replace(mark, "").replace(repr(mark)[1:-1], "")
+            raise _refused(reason, loc) from refusal
         # The last one is ours: what a client wrote stands before it.
         before, found, after = rendered.rpartition(end)
         if not found:
@@ -136,10 +150,10 @@ class PromptWriter:
         calls = message.get("tool_calls")
         if isinstance(content, list) and not self.traits.takes_parts:
             content = "\n".join(part["text"] for part in content)
-        if calls and isinstance(calls, list) and not self.traits.shows_tool_calls:
+        if calls and not self.traits.shows_tool_calls:
             written = [
                 f"Tool call: {compact(call.get('function', call) if isinstance(call, dict) else call)}"
-                for call in calls
+                for call in (calls if isinstance(calls, list) else [calls])
             ]
             if isinstance(content, list):
                 content = [*content, *({"type": "text", "text": f"\n{text}"} for text in written)]
@@ -152,30 +166,35 @@ class PromptWriter:
         )
 
     def _check_survival(self, messages: Sequence[Message], mark: str, loc: Loc) -> None:
-        """Refuse a chat of which the template would drop a message.
+        """Refuse a chat of which the template would drop a message or part.
 
         The chat is rendered once with a word of its own in place of each text: what the template drops, it drops
         there too.
         """
-        words = [f"{END}{index}{mark}" for index in range(len(messages))]
-        shadow = [_with_text(message, word) for message, word in zip(messages, words, strict=True)]
+        shadow, words = shadow_of(messages, mark)
         try:
             rendered = self._renderer.render(self._with_question(shadow, question_turn()))
         except TemplateRefusal:
             return  # the real rendering tells why
-        for index, (message, word) in enumerate(zip(messages, words, strict=True)):
-            if word not in rendered and any(_texts(message)):
-                msg = "the model's chat template does not show this message, so it cannot be judged"
-                raise RequestError.at((*loc, index), msg, "template_refusal")
+        check_words(rendered, words, loc)
 
-    def _encode(self, rendered: str, mark: str) -> list[int]:
+    def _encode(self, rendered: str, mark: str, limit: int | None) -> list[int]:
         ids: list[int] = []
         for piece in self.control.cut(rendered, mark):
             if isinstance(piece, int):
                 ids.append(piece)
             else:
-                ids.extend(self.tokenizer.encode(piece))
+                room = None if limit is None else limit - len(ids)
+                if room is not None and room < 0:
+                    raise TooManyTokens(len(ids))
+                try:
+                    ids.extend(self._encode_plain(piece, room))
+                except TooManyTokens as error:
+                    raise TooManyTokens(len(ids) + error.at_least) from None
         return ids
+
+    def _encode_plain(self, text: str, limit: int | None) -> list[int]:
+        return self.tokenizer.encode(text) if limit is None else encode_within(self.tokenizer, text, limit)
 
     def _ending(self, rendered: str, mark: str) -> Ending:
         pieces = list(self.control.cut(rendered + ANSWER, mark))
@@ -229,18 +248,3 @@ def probe(renderer: Renderer) -> Traits:
 
 def _refused(reason: str, loc: Loc) -> RequestError:
     return RequestError.at(loc, f"the model's chat template refuses this state: {reason[:300]}", "template_refusal")
-
-
-def _texts(message: Message) -> list[str]:
-    content = message.get("content")
-    if isinstance(content, list):
-        return [part["text"] for part in content if part["text"].strip()]
-    return [content] if isinstance(content, str) and content.strip() else []
-
-
-def _with_text(message: Message, word: str) -> Message:
-    content = message.get("content")
-    if isinstance(content, list):
-        # Every part is replaced, so one that is dropped while its neighbours stay is found too.
-        return {**message, "content": [{**part, "text": word} for part in content]}
-    return {**message, "content": word} if _texts(message) else message

@@ -1,7 +1,7 @@
 """Keeping what a client wrote apart from what a template wrote.
 
 A chat template pastes user text between control tokens. Wherever user text spells a control token, or could complete
-one together with the template's own text, an invisible mark is put into it before rendering. Afterwards the rendered
+one together with the text around it, an invisible mark is put into it before rendering. Afterwards the rendered
 text is cut at the control tokens that are whole, which only the template can have written, and the marks are taken
 out of the plain text between them. So user text can never open or close a turn, and a template that looks for
 ``</think>`` in a message does not find one that is mere data.
@@ -10,23 +10,36 @@ out of the plain text between them. So user text can never open or close a turn,
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import field, frozen
 
-MARK = "\ufdd0"
-"""A noncharacter: no text in any language holds it. Where a client sends it all the same, a longer mark is used."""
+from openjev_core.errors import StartupError
+
+WORDS = frozenset({
+    "role", "system", "user", "assistant", "tool", "content", "type", "text", "name", "id", "function", "arguments",
+    "parameters", "tool_calls", "tool_call_id", "reasoning", "reasoning_content", "thinking",
+})  # fmt: skip
+"""What templates look up or compare with: keys of messages, parts and tool calls, and roles and types. They are part of
+some control tokens (``<|user|>``), and marked they would not be found."""
+
+MIDDLE = "".join(chr(0xFDD2 + offset) for offset in range(16))
 
 
 def mark_absent_from(texts: Iterable[str]) -> str:
-    """A mark that none of ``texts`` holds, so that taking it out again takes out nothing else."""
-    longest = max((_longest_run(text) for text in texts if MARK in text), default=0)
-    return MARK * (longest + 1)
+    """A mark that none of ``texts`` holds, so that taking it out again takes out nothing else.
 
-
-def _longest_run(text: str) -> int:
-    return max(len(run) for run in re.findall(f"{MARK}+", text))
+    It is made of noncharacters, which no text in any language holds and no control token either. The first and the
+    last stand at no other place in it, so it cannot overlap itself; those between them cannot be guessed. It is short
+    whatever the texts are.
+    """
+    held = list(texts)
+    while True:
+        mark = f"\ufdd0{''.join(secrets.choice(MIDDLE) for _ in range(8))}\ufdd1"
+        if not any(mark in text for text in held):
+            return mark
 
 
 def strings_in(value: Any) -> Iterator[str]:
@@ -48,39 +61,67 @@ class ControlTokens:
 
     Attributes:
         ids: Text to id.
+
+    Raises:
+        StartupError: One of them is a single character, into which no mark fits.
     """
 
     ids: Mapping[str, int]
     _whole: re.Pattern[str] = field(init=False, repr=False)
-    _head: re.Pattern[str] = field(init=False, repr=False)
-    _tail: re.Pattern[str] = field(init=False, repr=False)
+    _heads: frozenset[str] = field(init=False, repr=False)
+    _tails: frozenset[str] = field(init=False, repr=False)
+    _longest: int = field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         # Longest first: of two tokens that begin at one place, the model's own front end takes the longer.
         texts = sorted(self.ids, key=len, reverse=True)
-        heads = {text[:size] for text in texts for size in range(1, len(text))}
-        tails = {text[size:] for text in texts for size in range(1, len(text))}
-        object.__setattr__(self, "_whole", _any_of(texts))
-        object.__setattr__(self, "_head", re.compile(f"(?:{_any_of(heads).pattern})\\Z"))
-        object.__setattr__(self, "_tail", _any_of(tails))
+        if texts and len(texts[-1]) < 2:  # noqa: PLR2004 - a mark goes between two characters
+            raise StartupError(
+                f"the tokenizer has a control token of one character, {texts[-1]!r}, which cannot be kept apart from "
+                "the same character in a user's text; choose another model"
+            )
+        object.__setattr__(self, "_whole", re.compile("|".join(re.escape(text) for text in texts) or r"(?!)"))
+        object.__setattr__(self, "_heads", frozenset(t[:size] for t in texts for size in range(1, len(t))))
+        object.__setattr__(self, "_tails", frozenset(t[size:] for t in texts for size in range(1, len(t))))
+        object.__setattr__(self, "_longest", len(texts[0]) if texts else 0)
 
     def protect(self, text: str, mark: str) -> str:
-        """``text`` with a mark inside every control token that it spells or could complete at either end."""
-        marked = self._whole.sub(lambda found: found.group()[0] + mark + found.group()[1:], text)
-        if self._tail.match(marked):
+        """``text`` with a mark inside every control token that it spells, and where its ends could complete one."""
+        marked = text
+        # Breaking one token can leave another that overlapped it.
+        while self._whole.search(marked):
+            marked = self._whole.sub(lambda found: found.group()[0] + mark + found.group()[1:], marked)
+        sizes = range(1, min(len(text), self._longest) + 1)
+        if any(text[:size] in self._tails for size in sizes) or self._is_middle(text):
             marked = mark + marked
-        if self._head.search(marked, max(0, len(marked) - 64)):
+        if any(text[-size:] in self._heads for size in sizes):
             marked += mark
         return marked
 
-    def protect_value(self, value: Any, mark: str) -> Any:
-        """A JSON value with every string in it protected, keys included."""
+    def _is_middle(self, text: str) -> bool:
+        """Whether a control token could have its beginning before ``text`` and its end behind it."""
+        return 0 < len(text) < self._longest and any(text in token for token in self.ids)
+
+    def protect_value(self, value: Any, mark: str, *, data: bool = False) -> Any:
+        """A JSON value with every string in it protected, keys included.
+
+        Args:
+            value: A message, or a part of one.
+            mark: What to protect with.
+            data: The value is a tool call's arguments or the like: templates look up no :data:`WORDS` in it.
+        """
         if isinstance(value, str):
-            return self.protect(value, mark)
+            known = not data and value in WORDS and not self._whole.search(value)
+            return value if known else self.protect(value, mark)
         if isinstance(value, dict):
-            return {self.protect(key, mark): self.protect_value(child, mark) for key, child in value.items()}
+            return {
+                self.protect_value(key, mark, data=data): self.protect_value(
+                    child, mark, data=data or key == "arguments"
+                )
+                for key, child in value.items()
+            }
         if isinstance(value, list):
-            return [self.protect_value(child, mark) for child in value]
+            return [self.protect_value(child, mark, data=data) for child in value]
         return value
 
     def cut(self, rendered: str, mark: str) -> Iterator[str | int]:
@@ -93,8 +134,3 @@ class ControlTokens:
             position = found.end()
         if plain := rendered[position:].replace(mark, ""):
             yield plain
-
-
-def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
-    alternatives = "|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True))
-    return re.compile(alternatives or r"(?!)")

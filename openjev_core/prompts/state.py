@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from openjev_core.errors import Loc, Problem, RequestError
-from openjev_core.json_document import compact
+from openjev_core.json_document import compact, parse_document
 from openjev_core.prompts.template import Message
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -97,9 +96,10 @@ def _json_object(text: str, loc: Loc) -> dict[str, Any]:
     if not text.strip():
         return {}  # a call without arguments
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
+        value = parse_document(text.encode(), what="the text")
+    except RequestError as error:
+        problem = error.problems[0]
+        raise RequestError.at(loc, f"expected a JSON object, or its text; {problem.msg}", problem.type) from error
     if not isinstance(value, dict):
-        raise RequestError.at(loc, "expected a JSON object, or its text; the text holds none", "value_error")
+        raise RequestError.at(loc, "expected a JSON object, or its text; the text holds another value", "type_error")
     return value

@@ -1,0 +1,89 @@
+"""The tokens that a request may submit, and has."""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from openjev_core.errors import Loc, RequestError
+from openjev_core.prompts.chat import Prefix
+
+
+@frozen(kw_only=True)
+class Bounds:
+    """What a request may ask for.
+
+    Attributes:
+        max_answers: Options in a readout.
+        max_input_tokens: Tokens of a branch, its output token included.
+        max_total_input_tokens: Tokens submitted by a request, warm-up and every branch counted in full.
+    """
+
+    max_answers: int
+    max_input_tokens: int
+    max_total_input_tokens: int
+
+
+@frozen
+class Budget:
+    """Tokens that a request has submitted so far, against its limits."""
+
+    _prefix: int
+    _total: int
+    _branches: int
+    _bounds: Bounds
+
+    @classmethod
+    def after(cls, prefix: Prefix, bounds: Bounds) -> Budget:
+        """The budget once the warm-up is counted.
+
+        Raises:
+            RequestError: The state alone is too long.
+        """
+        # A branch adds at least a suffix token and its output token.
+        if len(prefix.ids) + 2 > bounds.max_input_tokens:
+            raise RequestError.at(("state",), too_long(str(len(prefix.ids)), bounds.max_input_tokens), "too_long")
+        return cls(len(prefix.ids), len(prefix.ids), 0, bounds)
+
+    @property
+    def room(self) -> int:
+        """The longest suffix that a branch may have."""
+        branch = self._bounds.max_input_tokens - self._prefix - 1
+        return max(0, min(branch, self._bounds.max_total_input_tokens - self._total - self._prefix))
+
+    def spend(self, suffix: int, loc: Loc) -> Budget:
+        """The budget after one more branch of ``suffix`` own tokens.
+
+        Raises:
+            RequestError: The branch or the total is over its limit.
+        """
+        if suffix > self.room:
+            raise self.overspent(suffix, loc)
+        return evolve(self, total=self._total + self._prefix + suffix, branches=self._branches + 1)
+
+    def overspent(self, suffix: int, loc: Loc, about: str = "") -> RequestError:
+        """The error of a branch that has no room.
+
+        Args:
+            suffix: Its own tokens.
+            loc: Where in the question they come from.
+            about: ``"at least "`` when they were not all counted.
+        """
+        branch = self._prefix + suffix + 1
+        if branch > self._bounds.max_input_tokens:
+            msg = too_long(f"{about}{branch}", self._bounds.max_input_tokens)
+        else:
+            msg = (
+                f"the request submits {about}{self._total + self._prefix + suffix} tokens with its branch "
+                f"{self._branches + 1} (the state counts once for each branch and once for the warm-up), over the "
+                f"limit max_total_input_tokens of {self._bounds.max_total_input_tokens}; shorten the state or ask "
+                "fewer questions"
+            )
+        return RequestError.at(loc, msg, "too_long")
+
+
+def too_long(found: str, limit: int) -> str:
+    """The message for a branch over its limit."""
+    return (
+        f"a branch of {found} tokens (state, question, options and one output token) is over the limit "
+        f"max_input_tokens of {limit}; shorten the state or the question"
+    )
