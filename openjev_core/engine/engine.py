@@ -26,10 +26,12 @@ from openjev_core.engine.reducing import Reducer
 from openjev_core.engine.scores import ReadoutScores, readout_scores
 from openjev_core.engine.scoring import Priors, Scorer
 from openjev_core.errors import PluginError, RequestError
+from openjev_core.json_document import document_of
 from openjev_core.plugins.registry import Registry
 from openjev_core.plugins.structuring import QuestionConverter
+from openjev_core.prompts.budget import Bounds
 from openjev_core.prompts.chat import prompt_writer
-from openjev_core.prompts.compiler import Bounds, Compiled, Compiler
+from openjev_core.prompts.compiler import Compiled, Compiler
 from openjev_core.prompts.labels import verify_labels
 from openjev_core.prompts.orders import available_orders
 from openjev_core.prompts.proof import prove
@@ -103,7 +105,7 @@ class Engine:
         }
         if orders is not None:
             document["x_orders"] = orders
-        return await self.evaluate_request(self.structure(document))
+        return await self.evaluate_request(self.structure(document_of(document)))
 
     async def evaluate_request(self, request: Request, *, request_id: str = "") -> Evaluation:
         """Answer a structured request. Cancelling the task stops the work in the backend.
