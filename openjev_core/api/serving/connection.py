@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from attrs import frozen
 from hypercorn.asyncio.task_group import TaskGroup
 from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol import ProtocolWrapper
+from hypercorn.protocol.h2 import H2Protocol
 from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.typing import AppWrapper, ConnectionState
 from hypercorn.utils import parse_socket_addr
@@ -31,8 +33,8 @@ class Patience:
     """How long a connection waits, in seconds.
 
     Attributes:
-        idle: For the next request.
-        head: For the rest of a request's headers, once their first byte has come.
+        idle: For the next request, after one.
+        head: For the first request, and for the rest of any request's headers once their first byte has come.
         write: For a client to take the next part of its response.
     """
 
@@ -67,6 +69,7 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._idle = True
+        self._http2 = False
         self._head_begun = False
         self._lingering = False
         self._protocol: ProtocolWrapper
@@ -78,12 +81,13 @@ class Connection:
             async with TaskGroup(self._loop) as self._tasks:
                 self._protocol = self._make_protocol()
                 await self._protocol.initiate()
-                self._set_timer(self._patience.idle, self._writer.close)
+                self._set_timer(self._patience.head, self._writer.close)
                 await self._read()
-        except OSError:
+        except* OSError:
             pass  # the client's end of the connection is gone
-        except Exception as error:  # noqa: BLE001 - a hostile stream may trip a protocol library; one connection ends
-            logger.warning("a connection ended by %s in its protocol", type(error).__name__)
+        except* Exception as errors:  # noqa: BLE001 - a hostile stream may trip a protocol library; one connection ends
+            kinds = sorted({type(error).__name__ for error in leaves(errors)})
+            logger.warning("a connection ended by %s in its protocol", ", ".join(kinds))
         finally:
             self._clear_timer()
             self._writer.transport.abort() if self._lingering else self._writer.close()
@@ -119,6 +123,7 @@ class Connection:
                 plain.client,
                 plain.server,
                 plain.send,
+                gone=self._writer.is_closing,
             )
         return wrapper
 
@@ -127,18 +132,27 @@ class Connection:
             if self._lingering:
                 continue
             await self._protocol.handle(RawData(data))
-            if self._idle and not self._head_begun and not self._lingering:
-                self._head_begun = True
-                self._set_timer(self._patience.head, lambda: self._tasks.spawn(self._refuse_slow_head))
+            self._limit_head()
         if not self._lingering:
             # The client sends no more. A reply on its way may still be taken, for a while.
             self._set_timer(self._patience.write, self._writer.transport.abort)
             await self._protocol.handle(RawData(b""))
             await self._protocol.handle(Closed())
 
-    async def _refuse_slow_head(self) -> None:
-        if isinstance(self._protocol.protocol, Http1):
-            await self._protocol.protocol.refuse(408)
+    def _limit_head(self) -> None:
+        """After a read: when no request came of it, wait for the rest of its headers, but not for ever."""
+        protocol = self._protocol.protocol
+        if isinstance(protocol, H2Protocol) and not self._http2:
+            self._http2 = True
+            self._idle = protocol.idle  # its preface passed for a request at first
+            if self._idle:
+                self._set_timer(self._patience.head, self._writer.close)
+        elif isinstance(protocol, Http1) and self._idle and not self._head_begun and not self._lingering:
+            self._head_begun = True
+            self._set_timer(self._patience.head, partial(self._tasks.spawn, self._refuse_slow_head, protocol))
+
+    async def _refuse_slow_head(self, protocol: Http1) -> None:
+        await protocol.refuse(408)
         self._close()
 
     async def _send(self, event: Event) -> None:
@@ -155,6 +169,8 @@ class Connection:
                 self._clear_timer()
 
     async def _write(self, data: bytes) -> None:
+        if self._writer.is_closing():
+            return
         self._writer.write(data)
         if not self._writer.transport.get_write_buffer_size():
             return
@@ -183,3 +199,12 @@ class Connection:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions in a group of groups."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error

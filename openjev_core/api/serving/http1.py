@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from itertools import chain
+from typing import Any
 
 import h11
+from hypercorn.events import Closed
 from hypercorn.protocol.events import Request
 from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
 from hypercorn.protocol.http_stream import HTTPStream
@@ -20,8 +23,17 @@ class Http1(H11Protocol):
     """hypercorn's HTTP/1.1 protocol, changed in three ways.
 
     What h11 refuses is answered in the wire contract's shape. There are no WebSockets here and no upgrade to cleartext
-    HTTP/2: an Upgrade header is ignored, as HTTP allows, so that such a request gets an ordinary answer.
+    HTTP/2: an Upgrade header is ignored, as HTTP allows, so that such a request gets an ordinary answer. And requests
+    that a client sent ahead are not begun when it has gone.
+
+    Args:
+        args: As for hypercorn's.
+        gone: Whether the connection is closed or closing.
     """
+
+    def __init__(self, *args: Any, gone: Callable[[], bool]) -> None:
+        super().__init__(*args)
+        self._gone = gone
 
     async def refuse(self, status: int) -> None:
         """Answer for the protocol itself, if an answer can still be given."""
@@ -50,6 +62,12 @@ class Http1(H11Protocol):
             await super()._check_protocol(event)
 
     async def _create_stream(self, request: h11.Request) -> None:
+        if self._gone():
+            return
+        if request.http_version not in (b"1.1", b"1.0"):
+            await self.refuse(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+            await self.send(Closed())
+            return
         self.stream = HTTPStream(
             self.app,
             self.config,

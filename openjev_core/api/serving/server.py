@@ -110,6 +110,8 @@ class Server:
         self._connections[task] = connection
         try:
             await connection.run()
+        except asyncio.CancelledError:
+            pass  # by `_finish`; asyncio's streams would report a cancelled task as an error
         finally:
             del self._connections[task]
 

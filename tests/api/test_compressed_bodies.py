@@ -1,0 +1,156 @@
+"""Content codings: undone while they stream, the limit counted on what they expand to."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+
+import pytest
+from raw_http import exchange, post, request
+
+from openjev_core.api import decompression
+from openjev_core.api.decompression import Decompression, decompression_of
+from openjev_core.errors import MalformedBody, UnsupportedBody
+
+zstd = decompression.zstd
+BODY = request(state="compressible " * 500)
+
+
+def raw_deflate(data):
+    compressor = zlib.compressobj(wbits=-15)
+    return compressor.compress(data) + compressor.flush()
+
+
+CODED = {
+    "zstd": zstd.compress,
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "Deflate": raw_deflate,
+    " GZIP ": gzip.compress,
+    "identity, zstd": zstd.compress,
+    "identity": bytes,
+    "": bytes,
+}
+
+
+@pytest.mark.parametrize("coding", CODED)
+def test_a_coded_body_is_read(server, coding):
+    reply = exchange(server, post(CODED[coding](BODY), headers=[f"Content-Encoding: {coding}"]))
+    assert 200 == reply.status, reply.body
+
+
+@pytest.mark.parametrize("coding", ["br", "compress", "gzip, zstd", "gzip, gzip", "zstd;q=1", "../../etc", "\xff"])
+def test_another_coding_is_a_415_that_says_which_are_read(server, coding):
+    reply = exchange(server, post(BODY, headers=[f"Content-Encoding: {coding}"]))
+    assert 415 == reply.status
+    assert "zstd, gzip, deflate, identity" in reply.json["detail"]["message"]
+
+
+@pytest.mark.parametrize("coding", ["zstd", "gzip", "deflate"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda data: data[:0], id="nothing"),
+        pytest.param(lambda data: data[:1], id="one byte"),
+        pytest.param(lambda data: data[:-1], id="cut by one"),
+        pytest.param(lambda data: data[: len(data) // 2], id="cut in half"),
+        pytest.param(lambda data: b"plain text" + data, id="other data"),
+        pytest.param(lambda data: data + b"trailing data", id="trailing data"),
+    ],
+)
+def test_corrupt_data_is_a_400(server, coding, damage):
+    reply = exchange(server, post(damage(CODED[coding](BODY)), headers=[f"Content-Encoding: {coding}"]))
+    assert 400 == reply.status, reply.body
+    assert "malformed_body" == reply.json["detail"]["error_type"]
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_a_checksum_that_does_not_match_is_a_400(server, coding):
+    coded = CODED[coding](BODY)
+    reply = exchange(
+        server, post(coded[:-5] + bytes([coded[-5] ^ 1]) + coded[-4:], headers=[f"Content-Encoding: {coding}"])
+    )
+    assert 400 == reply.status
+
+
+@pytest.mark.parametrize("coding", ["zstd", "gzip"])
+def test_several_members_are_one_body(server, coding):
+    parts = [CODED[coding](part) for part in (BODY[:100], b"", BODY[100:])]
+    assert 200 == exchange(server, post(b"".join(parts), headers=[f"Content-Encoding: {coding}"])).status
+
+
+@pytest.mark.parametrize("coding", ["zstd", "gzip"])
+def test_members_without_content_are_bounded_too(server, coding):
+    reply = exchange(
+        server, post(CODED[coding](b"") * 2000 + CODED[coding](BODY), headers=[f"Content-Encoding: {coding}"])
+    )
+    assert 400 == reply.status
+    assert "1024" in reply.json["detail"]["message"]
+
+
+def deflated_gigabyte(wbits):
+    """A gigabyte of zeros: one flushed mebibyte of deflate, a thousand times."""
+    compressor = zlib.compressobj(9, wbits=wbits)
+    start = compressor.compress(b"0") + compressor.flush(zlib.Z_FULL_FLUSH)
+    block = compressor.compress(bytes(1024 * 1024)) + compressor.flush(zlib.Z_FULL_FLUSH)
+    return start + block * 1000
+
+
+@pytest.fixture(scope="module")
+def bombs():
+    return {
+        "zstd": zstd.compress(bytes(1024 * 1024)) * 1000,
+        "gzip": deflated_gigabyte(31),
+        "deflate": deflated_gigabyte(15),
+    }
+
+
+@pytest.mark.parametrize("coding", ["zstd", "gzip", "deflate"])
+def test_a_bomb_is_a_413(server, bombs, coding):
+    reply = exchange(server, post(bombs[coding], headers=[f"Content-Encoding: {coding}"]))
+    assert 413 == reply.status
+    assert "after decompression" in reply.json["detail"]["message"]
+
+
+@pytest.mark.parametrize("coding", ["zstd", "gzip", "deflate"])
+def test_a_bomb_costs_no_memory(bombs, coding):
+    undo = Decompression(coding)
+    bomb = bombs[coding]
+    size = 0
+    tracemalloc.start()
+    try:
+        for piece in undo.feed(bomb):
+            size += len(piece)
+            if size > 64 * 1024 * 1024:
+                break
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size > 64 * 1024 * 1024
+    assert peak < 4 * len(bomb) + 1024 * 1024
+
+
+def test_a_zstd_window_that_would_take_much_memory_is_refused():
+    options = {zstd.CompressionParameter.window_log: 27, zstd.CompressionParameter.enable_long_distance_matching: 1}
+    compressor = zstd.ZstdCompressor(options=options)
+    data = compressor.compress(bytes(64)) + compressor.flush()
+    with pytest.raises(MalformedBody):
+        list(Decompression("zstd").feed(data))
+
+
+@pytest.mark.parametrize("coding", ["zstd", "gzip", "deflate"])
+def test_a_body_that_arrives_byte_by_byte_is_the_same(coding):
+    undo = Decompression(coding)
+    coded = CODED[coding](BODY)
+    pieces = [piece for byte in coded for piece in undo.feed(bytes([byte]))]
+    undo.finish()
+    assert BODY == b"".join(pieces)
+
+
+def test_identity_needs_no_decompression():
+    assert decompression_of("") is None
+    assert decompression_of("identity") is None
+    with pytest.raises(UnsupportedBody):
+        decompression_of("br")

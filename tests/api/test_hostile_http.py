@@ -1,0 +1,284 @@
+"""Hostile HTTP, one row per kind, on raw sockets."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+from raw_http import connection, exchange, post, read_reply, request
+
+GET = b"GET /health/live HTTP/1.1\r\nHost: test\r\n\r\n"
+
+
+def assert_shape(reply, status, error_type=None):
+    assert status == reply.status, reply.body
+    assert "application/json" == reply.headers["content-type"]
+    assert reply.headers["x-typesafe-request-id"]
+    assert {"error_type", "message"} == set(reply.json["detail"])
+    if error_type is not None:
+        assert error_type == reply.json["detail"]["error_type"]
+
+
+CHUNKED = b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+MALFORMED = [
+    ("no HTTP", b"hello\r\n\r\n"),
+    ("TLS hello", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 64 + b"\r\n\r\n"),
+    ("no version", b"GET /\r\n\r\n"),
+    ("unknown version", b"GET / HTTP/9.9\r\nHost: x\r\n\r\n"),
+    ("no host", b"GET /health/live HTTP/1.1\r\n\r\n"),
+    ("two hosts", b"GET /health/live HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
+    ("space in path", b"GET /a b HTTP/1.1\r\nHost: x\r\n\r\n"),
+    ("NUL in path", b"GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n"),
+    ("UTF-8 in path", "GET /é HTTP/1.1\r\nHost: x\r\n\r\n".encode()),
+    ("NUL in header", b"GET / HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n"),
+    ("no header name", b"GET / HTTP/1.1\r\nHost: x\r\n: a\r\n\r\n"),
+    ("space before colon", b"GET / HTTP/1.1\r\nHost : x\r\n\r\n"),
+    ("word length", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: ten\r\n\r\n"),
+    ("negative length", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n"),
+    ("two lengths", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
+    ("unknown transfer coding", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n"),
+    ("bad chunk size", CHUNKED + b"zz\r\n"),
+    ("endless chunk size", CHUNKED + b"1" * 50 + b"\r\n"),
+    ("chunk without end", CHUNKED + b"1\r\nabc\r\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", [pytest.param(data, id=name) for name, data in MALFORMED])
+def test_malformed_http_is_refused_in_json(server, data):
+    reply = exchange(server, data)
+    assert reply.status in (400, 501, 505), reply.body
+    assert_shape(reply, reply.status, "malformed_request")
+    assert reply.closed
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(post(b"", length=100) + request()[:50], id="content-length"),
+        pytest.param(
+            b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc", id="chunked"
+        ),
+    ],
+)
+def test_a_truncated_body_is_refused_when_the_client_stops_sending(server, data):
+    assert_shape(exchange(server, data, half_close=True), 400, "malformed_request")
+
+
+OVERSIZED = [
+    ("one header", b"GET /health/live HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 100_000 + b"\r\n\r\n"),
+    ("endless header", b"GET /health/live HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 3_000_000),
+    ("many headers", b"GET /health/live HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 100_000 + b"\r\n"),
+    ("long path", b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"),
+    ("long method", b"A" * 100_000 + b" / HTTP/1.1\r\nHost: x\r\n\r\n"),
+]
+
+
+@pytest.mark.parametrize("data", [pytest.param(data, id=name) for name, data in OVERSIZED])
+def test_headers_over_the_limit_are_a_431(server, data):
+    assert_shape(exchange(server, data), 431, "headers_too_large")
+
+
+def test_a_body_over_the_limit_is_refused_from_its_header_alone(server):
+    reply = exchange(server, post(b"", length=10_000_000_000))
+    assert_shape(reply, 413, "body_too_large")
+    assert "1,048,576" in reply.json["detail"]["message"]
+
+
+@pytest.mark.parametrize("digits", ["9" * 20, "9" * 300])
+def test_an_absurd_length_is_refused_too(server, digits):
+    reply = exchange(server, post(b"", length=digits))
+    assert reply.status in (400, 413)
+    assert_shape(reply, reply.status)
+
+
+def test_a_client_that_sends_the_whole_oversized_body_first_still_reads_its_refusal(server):
+    body = b'"' + b"a" * 10_000_000 + b'"'
+    assert_shape(exchange(server, post(body)), 413, "body_too_large")
+
+
+def test_a_chunked_body_over_the_limit_is_refused(server):
+    chunk = b"10000\r\n" + b"a" * 0x10000 + b"\r\n"
+    data = CHUNKED + chunk * 40 + b"0\r\n\r\n"
+    assert_shape(exchange(server, data), 413, "body_too_large")
+
+
+def test_a_chunked_body_is_read(server):
+    body = request()
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (body[:7], body[7:30], body[30:]))
+    data = CHUNKED + chunks + b"0\r\n\r\n"
+    assert 200 == exchange(server, data).status
+
+
+def test_a_chunked_body_without_end_is_a_408(server):
+    with connection(server) as sock:
+        sock.sendall(b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        sock.settimeout(0.05)
+        reply = trickle(sock, b"1\r\na\r\n")
+    assert_shape(reply, 408, "body_timeout")
+
+
+def test_a_slow_body_is_a_408(server):
+    with connection(server) as sock:
+        sock.sendall(post(b"", length=1000))
+        reply = trickle(sock, b"a")
+    assert_shape(reply, 408, "body_timeout")
+
+
+def test_slow_headers_are_a_408(server):
+    with connection(server) as sock:
+        sock.sendall(b"GET /health/live HTTP/1.1\r\nHost: x\r\n")
+        reply = trickle(sock, b"X: y\r\n")
+    assert_shape(reply, 408, "request_timeout")
+
+
+def trickle(sock, piece):
+    """Send a little at a time until the server answers; then read the answer."""
+    sock.settimeout(0.05)
+    for _ in range(200):
+        try:
+            if sock.recv(1, socket.MSG_PEEK):
+                sock.settimeout(5)
+                return read_reply(sock)
+        except TimeoutError:
+            sock.sendall(piece)
+    raise AssertionError("the server waits for ever")
+
+
+def test_a_client_that_waits_for_leave_to_send_gets_it(server):
+    body = request()
+    with connection(server) as sock:
+        sock.sendall(post(b"", length=len(body), headers=["Expect: 100-continue"]))
+        assert b"HTTP/1.1 100" == sock.recv(12)
+        rest = sock.recv(4096)
+        while b"\r\n\r\n" not in rest:
+            rest += sock.recv(4096)
+        sock.sendall(body)
+        assert 200 == read_reply(sock).status
+
+
+def test_pipelined_requests_are_answered_in_order(server):
+    with connection(server) as sock:
+        sock.sendall(GET + GET.replace(b"/health/live", b"/nowhere"))
+        first = sock.recv(65536)
+        while first.count(b"HTTP/1.1 ") < 2:
+            first += sock.recv(65536)
+    assert first.index(b"HTTP/1.1 200") < first.index(b"HTTP/1.1 404")
+
+
+def test_a_client_that_only_half_closes_gets_its_answer(server):
+    assert 200 == exchange(server, GET, half_close=True).status
+
+
+def test_a_refused_body_leaves_a_connection_that_can_be_used_again(server):
+    with connection(server) as sock:
+        sock.sendall(post(b"a" * 2_000_000))
+        assert 413 == read_reply(sock).status
+        sock.sendall(GET)
+        assert 200 == read_reply(sock).status
+
+
+ROUTES = {
+    "/v1/systemone": {"POST"},
+    "/v1/prompts": {"POST"},
+    "/v1/models": {"GET", "HEAD"},
+    "/v1/limits": {"GET", "HEAD"},
+    "/health": {"GET", "HEAD"},
+    "/health/live": {"GET", "HEAD"},
+    "/metrics": {"GET", "HEAD"},
+    "/openapi.json": {"GET", "HEAD"},
+    "/docs": {"GET", "HEAD"},
+    "/": {"GET", "HEAD"},
+}
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get"]
+
+
+def bodiless(server, data):
+    """Status, and whatever follows the headers until the connection ends."""
+    with connection(server) as sock:
+        sock.sendall(data.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        received = b"".join(iter(lambda: sock.recv(65536), b""))
+    head, _, rest = received.partition(b"\r\n\r\n")
+    return int(head.split()[1]), rest
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_each_wrong_method_is_a_405_that_says_which_are_right(server, path):
+    for method in METHODS:
+        if method in ROUTES[path]:
+            continue
+        data = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode()
+        if method == "HEAD":
+            assert (405, b"") == bodiless(server, data)
+            continue
+        reply = exchange(server, data)
+        assert_shape(reply, 405, "method_not_allowed")
+        assert ROUTES[path] == set(reply.headers["allow"].split(", "))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nowhere",
+        "/v1/systemone/",
+        "//v1/systemone",
+        "/V1/systemone",
+        "/../etc/passwd",
+        "/%00",
+        "/%ff",
+        "/<script>",
+        "*",
+    ],
+)
+def test_an_unknown_path_is_a_404(server, path):
+    reply = exchange(server, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    assert_shape(reply, 404, "not_found")
+    assert b"\x00" not in reply.body
+
+
+def test_a_head_request_has_no_body(server):
+    assert (200, b"") == bodiless(server, GET.replace(b"GET", b"HEAD"))
+
+
+@pytest.mark.parametrize(
+    "upgrade",
+    [
+        "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAA==",
+        "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: !!!",
+        "Upgrade: nonsense\r\nConnection: Upgrade",
+    ],
+)  # fmt: skip
+def test_an_upgrade_is_ignored(server, upgrade):
+    reply = exchange(server, f"GET /health/live HTTP/1.1\r\nHost: x\r\n{upgrade}\r\n\r\n".encode())
+    assert 200 == reply.status
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 100,
+        b"PRI * HTTP/2.0\r\n\r\nnot it\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x08\x06\0\0\0\0\x01" + bytes(8),
+    ],
+)  # fmt: skip
+def test_garbage_after_an_http2_preface_ends_that_connection_alone(server, garbage):
+    with connection(server, timeout=5) as sock:
+        sock.sendall(garbage)
+        while sock.recv(65536):
+            pass
+    assert 200 == exchange(server, GET).status
+
+
+def test_a_client_that_never_reads_does_not_hold_the_server(server):
+    with connection(server) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        try:
+            for _ in range(3000):
+                sock.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n")
+                sock.settimeout(0.2)
+        except TimeoutError:
+            pass
+        began = time.monotonic()
+        assert 200 == exchange(server, GET).status
+        assert time.monotonic() - began < 5
