@@ -40,9 +40,11 @@ async def evaluate(backend, first=0, count=4):
 
 
 async def until(condition):
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.005)
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not come about")
 
 
 def other_tasks():

@@ -99,6 +99,11 @@ class SGLangClient:
         status, _ = await self.post(httpx.URL(f"{self.url}/abort_request"), orjson.dumps({"rid": rid}), seconds)
         return status
 
+    async def health(self, *, seconds: float) -> bool:
+        """``GET /health``: whether it answers 200. Raises as :meth:`info` does."""
+        status, _ = await self.send(httpx.Request("GET", f"{self.url}/health", headers=self.headers), seconds)
+        return status == OK
+
     async def info(self, path: str, *, seconds: float) -> dict[str, Any] | None:
         """``GET path``: its object, or ``None`` where the server has no such page.
 
