@@ -18,7 +18,7 @@ from openjev_core.engine.evaluation import Evaluation, Limits, Preview, Request,
 from openjev_core.engine.health import Health
 from openjev_core.engine.intake import ALIAS, Intake
 from openjev_core.engine.observing import Observers
-from openjev_core.engine.offload import off_the_loop
+from openjev_core.engine.offload import Threads
 from openjev_core.engine.preview import preview_of
 from openjev_core.engine.prior import EMPTY_STATE, PriorCache
 from openjev_core.engine.reading import Readings, Settled, read
@@ -61,6 +61,7 @@ class Engine:
     _health: Health
     _priors: PriorCache | None
     _observers: Observers
+    _threads: Threads
 
     @property
     def in_flight(self) -> int:
@@ -146,10 +147,11 @@ class Engine:
         """Every prompt of a request, without inference.
 
         Raises:
-            RequestError: As for :meth:`evaluate_request`.
+            OpenJevError: As for :meth:`evaluate_request`, but for those of the backend.
         """
-        compiled = await off_the_loop(lambda: self._compile(request))
-        return await off_the_loop(lambda: preview_of(compiled, self.model.tokenizer))
+        with self._admission.admit():
+            async with within(self.settings.request_timeout):
+                return await self._threads.run(lambda: preview_of(self._compile(request), self.model.tokenizer))
 
     async def check(self) -> None:
         """Ask the backend for a labelled token, at most once a second however often this is called.
@@ -187,7 +189,7 @@ class Engine:
     async def _read(self, request: Request) -> tuple[float, Compiled, Readings, Priors]:
         """The seconds that compiling took, what was compiled, what was read, and the label priors."""
         started = time.perf_counter()
-        compiled = await off_the_loop(lambda: self._compile(request))
+        compiled = await self._threads.run(lambda: self._compile(request))
         if not compiled.questions:
             # With nothing left to read there is nothing to answer partially either.
             raise next(iter(compiled.failures.values()))
@@ -198,7 +200,7 @@ class Engine:
 
     async def _evaluate(self, request: Request) -> Evaluation:
         prepared, compiled, readings, priors = await self._read(request)
-        answers, failures = await off_the_loop(
+        answers, failures = await self._threads.run(
             lambda: self._reducer.answers(compiled, readings.by_question, priors, partial=request.partial)
         )
         return self._evaluation(request, compiled, readings, answers, {**compiled.failures, **failures}, prepared)
@@ -279,6 +281,8 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         admission=Admission(settings.max_concurrent_requests),
         health=Health(model.backend),
         observers=Observers(registry.observers, model.public_name),
+        # Work whose client has left may run on for a moment beside that of the evaluations that are admitted.
+        threads=Threads(2 * settings.max_concurrent_requests + 8),
         priors=PriorCache(model.backend, lambda: writer.write(EMPTY_STATE))
         if settings.prior == "contentless"
         else None,

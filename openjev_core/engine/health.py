@@ -35,7 +35,8 @@ class Health:
                 self._outcome = await self._ask()
                 self._asked_at = time.monotonic()
         if self._outcome is not None:
-            raise self._outcome
+            # Raised again and again, it would gather a longer traceback each time.
+            raise self._outcome.with_traceback(None)
 
     async def _ask(self) -> BackendError | None:
         try:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from openjev_core.engine.evaluation import Evaluation, Request
-from openjev_core.engine.offload import off_the_loop
+from openjev_core.engine.offload import Threads
 from openjev_core.errors import OpenJevError
 from openjev_core.observation import FinishedEvaluation
 from openjev_core.plugins.registry import Observer
@@ -26,6 +26,8 @@ class Observers:
     def __init__(self, observers: Sequence[Observer], model: str) -> None:
         self._observers = observers
         self._model = model
+        # Of their own, so that a slow observer takes none from evaluations.
+        self._threads = Threads(4)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @contextmanager
@@ -70,7 +72,7 @@ class Observers:
         if len(self._tasks) >= WAITING:
             log.warning("observers are %d evaluations behind: request %s was not told", WAITING, finished.request_id)
             return
-        task = asyncio.get_running_loop().create_task(off_the_loop(lambda: self._call(finished)))
+        task = asyncio.get_running_loop().create_task(self._threads.run(lambda: self._call(finished)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -78,5 +80,5 @@ class Observers:
         for observer in self._observers:
             try:
                 observer(finished)
-            except Exception:
+            except BaseException:  # a SystemExit would end the server
                 log.exception("an observer of evaluations failed on request %s", finished.request_id)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from attrs import frozen
 
-from openjev_core.backends.protocol import Backend, Reading, WarmPrefix
+from openjev_core.backends.protocol import Backend, Branch, Reading, WarmPrefix
+from openjev_core.errors import BackendError
 from openjev_core.prompts.compiler import Compiled, CompiledQuestion, CompiledReadout, Variant
 
 FIRST_ORDERS = 2
@@ -166,5 +167,21 @@ async def read_group(warm: WarmPrefix, shares: Sequence[Share], progress: Progre
     """Read one group and note the readings."""
     branches = [variant.branch for share in shares for variant in share.variants]
     readings, warm_ups = await warm.read(branches, shares[0].question.shared)
+    check_readings(branches, readings)
     progress.add(shares, readings)
     return warm_ups
+
+
+def check_readings(branches: Sequence[Branch], readings: Sequence[Reading]) -> None:
+    """Hold a backend's answer to the protocol: one reading per branch, one logprob per label.
+
+    Raises:
+        BackendError: Something is missing or too much.
+    """
+    if len(readings) != len(branches):
+        raise BackendError(f"the backend answered {len(readings)} of {len(branches)} branches")
+    for branch, reading in zip(branches, readings, strict=True):
+        if len(reading.logprobs) != len(branch.labels):
+            raise BackendError(
+                f"the backend answered {len(reading.logprobs)} of a branch's {len(branch.labels)} labels"
+            )
