@@ -117,6 +117,7 @@ class Settings:
     fanout: Literal["batch", "calls"] = setting(
         "batch", one_of("batch", "calls"), "one SGLang call for all branches, or one each"
     )
+    skip_checks: bool = setting(False, flag, "serve from a connected SGLang without checking it first")
     threads: int | None = setting(None, integer(1), "threads of the embedded engine; the physical cores when unset")
     host: str = setting("127.0.0.1", text, "address to listen on")
     port: int = setting(8000, integer(0, 65535), "port to listen on; 0 takes a free one")

@@ -12,7 +12,7 @@ from openjev_core.cli.failures import complain
 from openjev_core.cli.question_flags import questions_of
 from openjev_core.cli.request_input import document_from, state_from
 from openjev_core.cli.setting_flags import OF_THE_SERVER, settings_from, takes_settings
-from openjev_core.errors import RequestError
+from openjev_core.errors import RequestError, SettingsError
 
 if TYPE_CHECKING:
     from openjev_core.engine.evaluation import Evaluation
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 QUESTION_PANEL = "Questions without JSON"
 
 
-@takes_settings(without=OF_THE_SERVER)
+@takes_settings(without=OF_THE_SERVER | {"sglang_python", "frontend", "startup_timeout"})
 def ask(  # noqa: PLR0917 - typer calls it by keyword
     request: Annotated[
         str | None,
@@ -66,7 +66,11 @@ def ask(  # noqa: PLR0917 - typer calls it by keyword
     Give a request as a JSON file, or a state with --state and questions as flags.
     """
     document = requested(request, state, nouls=noul or (), choices=choice or (), scores=score or ())
-    evaluation, demo = answered(document, settings_from(flags).settings)
+    settings = settings_from(flags).settings
+    if settings.sglang_python and not settings.connect:
+        msg = "OPENJEV_SGLANG_PYTHON: ask starts no SGLang; unset it, or name a running one with --connect"
+        raise SettingsError(msg)
+    evaluation, demo = answered(document, settings)
     if as_json:
         # What standard output cannot show is escaped, which is the same JSON.
         escape = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"

@@ -53,12 +53,25 @@ def serve(
     if sglang_flags and not settings.sglang_python:
         found = " ".join(sglang_flags)
         raise SettingsError(f"expected flags for SGLang with --sglang-python only, found {found!r} without it")
-    from openjev_core.api.serving.process import run_server  # noqa: PLC0415
+    if settings.connect and settings.sglang_python:
+        raise SettingsError("--connect and --sglang-python: expected one of them, found both")
     from openjev_core.cli.logs import write_logs  # noqa: PLC0415
 
     write_logs(settings.log_format)
     registry = registry_to_serve(settings, skip_failed=skip_failed_plugins)
-    run_server(settings, registry=registry, progress=logger.info, announce=announce)
+    if settings.sglang_python:
+        from openjev_core.launch.serving import run_launched  # noqa: PLC0415
+
+        run_launched(settings, sglang_flags or (), registry=registry, progress=progress, announce=announce)
+        return
+    from openjev_core.api.serving.process import run_server  # noqa: PLC0415
+
+    run_server(settings, registry=registry, progress=progress, announce=announce)
+
+
+def progress(line: str) -> None:
+    """Log what a start is waiting for."""
+    logger.info("%s", line)
 
 
 def registry_to_serve(settings: Settings, *, skip_failed: bool) -> Registry:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import attrs
 import typer
 
 from openjev_core.cli.failures import complain
 from openjev_core.settings import LoadedSettings, Settings, load_settings, variable
+
+if TYPE_CHECKING:
+    from openjev_core.launch.profiles import Profile
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,4 +98,17 @@ def settings_from(flags: Mapping[str, Any], preset: Mapping[str, Any] | None = N
     loaded = load_settings(os.environ, flags=flags, preset=preset)
     for warning in loaded.warnings:
         complain(f"warning: {warning}")
-    return loaded
+    if not loaded.settings.connect and not loaded.settings.sglang_python:
+        return loaded
+    from openjev_core.launch.profiles import find_profile  # noqa: PLC0415 - only where SGLang is served from
+
+    of_profile = preset_of(find_profile(loaded.settings.profile), loaded.settings)
+    return load_settings(os.environ, flags=flags, preset={**of_profile, **(preset or {})})
+
+
+def preset_of(profile: Profile, settings: Settings) -> dict[str, Any]:
+    """What a profile sets where nothing else does; its revision and names go with its model alone."""
+    if settings.model not in (None, profile.model):
+        return dict(profile.preset)
+    named = {"model": profile.model, "revision": profile.revision, "served_model_name": profile.public_name}
+    return {**profile.preset, **{name: value for name, value in named.items() if value is not None}}

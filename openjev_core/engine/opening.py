@@ -40,7 +40,12 @@ async def open_engine(
             "(is openjev itself installed, or only on sys.path?)"
         )
     async with _open_model(settings, progress) as model:
-        yield engine_for(model, settings, registry)
+        engine = engine_for(model, settings, registry)
+        if settings.connect and not settings.skip_checks:
+            from openjev_core.engine.connecting import probe_labels  # noqa: PLC0415 - as below
+
+            await probe_labels(engine, progress)
+        yield engine
 
 
 def _open_model(settings: Settings, progress: Progress) -> AbstractAsyncContextManager[LoadedModel]:

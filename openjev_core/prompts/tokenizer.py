@@ -54,10 +54,19 @@ def load_tokenizer(source: str, revision: str | None = None) -> tuple[PlainToken
     Raises:
         StartupError: They are not there, or cannot be read.
     """
-    directory = Path(source) if Path(source).is_dir() else _download(source, revision)
+    directory = tokenizer_directory(source, revision)
     definition = _read_json(directory / "tokenizer.json")
     config = _read_json(directory / "tokenizer_config.json") if (directory / "tokenizer_config.json").exists() else {}
     return tokenizer_from(definition), _chat_template(directory, config)
+
+
+def tokenizer_directory(source: str, revision: str | None = None) -> Path:
+    """The local directory of a model's tokenizer: ``source`` itself, or what is fetched from the model hub.
+
+    Raises:
+        StartupError: It is no directory and cannot be fetched.
+    """
+    return Path(source) if Path(source).is_dir() else _download(source, revision)
 
 
 def tokenizer_from(definition: Mapping[str, Any]) -> PlainTokenizer:

@@ -66,9 +66,10 @@ async def serve_socket(
     registry: Registry | None,
     progress: Progress,
     announce: Announce,
+    stop: asyncio.Event | None = None,
 ) -> None:
-    """Open an engine and serve it on a bound socket until a signal, or until the parent process is gone."""
-    stop = asyncio.Event()
+    """Open an engine and serve it on a bound socket until a signal, ``stop``, or until the parent process is gone."""
+    stop = stop or asyncio.Event()
     accepting = asyncio.Event()
 
     async def open_and_serve() -> None:
