@@ -17,6 +17,7 @@ from openjev_core.errors import (
     SettingsError,
     StartupError,
 )
+from openjev_core.observation import FinishedEvaluation
 from openjev_core.plugins.hookspecs import hookimpl
 from openjev_core.question import (
     CONTRACT_VERSION,
@@ -44,6 +45,7 @@ __all__ = [
     "Distribution",
     "Engine",
     "Evaluation",
+    "FinishedEvaluation",
     "InvalidQuestion",
     "OpenJevError",
     "Option",

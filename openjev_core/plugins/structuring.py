@@ -7,6 +7,7 @@ is what the class says or is an error that names its path, what was expected and
 from __future__ import annotations
 
 import math
+import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -141,6 +142,7 @@ def problems_of(error: BaseException, cls: type | None = None) -> list[Problem]:
         msg = f"unknown field; accepted: {accepted or 'none'}"
         return [Problem((name,), msg, "extra_forbidden") for name in sorted(error.extra_fields)]
     if isinstance(error, BaseValidationError):
+        cls = error.cl if isinstance(error.cl, type) else cls
         problems: list[Problem] = []
         for inner, note in _with_notes(error):
             part = _path_of(note)
@@ -149,7 +151,15 @@ def problems_of(error: BaseException, cls: type | None = None) -> list[Problem]:
             else:
                 problems.extend(Problem((*part, *p.loc), p.msg, p.type) for p in problems_of(inner, cls))
         return problems
-    return [Problem((), " ".join(str(error).split()) or f"not accepted by {cls.__name__ if cls else 'its type'}")]
+    msg = " ".join(str(error).split()) or f"not accepted by {cls.__name__ if cls else 'its type'}"
+    return [Problem(_field_named(msg, cls), msg)]
+
+
+def _field_named(msg: str, cls: type | None) -> Loc:
+    """The path of a validator's complaint. attrs' own validators begin with their field's name in quotes."""
+    named = re.match(r"'(\w+)' ", msg)
+    fields = {field.name for field in attrs.fields(cls)} if cls is not None and attrs.has(cls) else set()
+    return (named[1],) if named and named[1] in fields else ()
 
 
 def _with_notes(error: BaseValidationError) -> list[tuple[BaseException, Any]]:

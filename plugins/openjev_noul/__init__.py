@@ -60,7 +60,8 @@ def readouts(question: Noul) -> Iterable[Readout]:
     """One readout over Yes and No."""
     criteria = question.criteria or NoulCriteria()
     if question.instructions is None and criteria.true is None and criteria.false is None:
-        raise InvalidQuestion("a noul needs instructions, or criteria that describe an outcome; it has neither")
+        msg = "a noul needs instructions, or criteria that describe an outcome; it has neither"
+        raise InvalidQuestion(msg, ("instructions",))
     text = WITHOUT_INSTRUCTIONS if question.instructions is None else content_text(question.instructions)
     yes = option(YES, criteria.true, "the answer is yes" if criteria.false is None else "anything else")
     no = option(NO, criteria.false, "the answer is no" if criteria.true is None else "anything else")

@@ -1,0 +1,295 @@
+"""The checks that hold a question type to the contract.
+
+Each rule looks at one thing and yields what it finds wrong, with the way to mend it. They run what the engine would
+run: the registry's own fault finder, the strict converter, the compiler's readout check, the label check on real
+tokenizers, and the reducer on extreme distributions.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from openjev_core.backends.protocol import Tokenizer
+from openjev_core.distribution import confidence
+from openjev_core.errors import OpenJevError, PluginError, RequestError
+from openjev_core.plugins.registry import registry_of, type_fault
+from openjev_core.plugins.structuring import QuestionConverter, json_fault
+from openjev_core.prompts.readouts import check_readout, pull_readouts
+from openjev_core.prompts.labels import LabelCheck
+from openjev_core.prompts.turns import ANSWER
+from openjev_core.question import Distribution, QuestionType, Readout
+from openjev_core.testing.tokenizers import real_tokenizers
+
+MAX_ANSWERS = 64
+MAX_READOUTS = 512
+"""Readouts of an example that are looked at; a type that asks for more for an example asks for too many."""
+
+ODD_VALUES: tuple[Any, ...] = (None, True, 0, -1, 1.5, "", " ", "x", [], ["x"], [None], {}, {"x": "y"}, {"x": None})
+"""What a client may send in any field's place."""
+
+
+@frozen
+class Finding:
+    """One way in which a question type breaks the contract.
+
+    Attributes:
+        rule: The rule's name.
+        msg: What was found.
+        fix: What to change.
+    """
+
+    rule: str
+    msg: str
+    fix: str
+
+
+class ContractBroken(AssertionError):
+    """A question type breaks the contract. The message lists every finding.
+
+    Attributes:
+        findings: What was found.
+    """
+
+    def __init__(self, name: str, found: Sequence[Finding], distribution: str = "") -> None:
+        self.findings = tuple(found)
+        of = f" of {distribution}" if distribution else ""
+        lines = [f"{finding.rule}: {finding.msg}; {finding.fix}" for finding in found]
+        super().__init__(
+            f"question type {name!r}{of} breaks the contract:\n" + "\n".join(f"- {line}" for line in lines)
+        )
+
+
+def check_question_type(
+    question_type: QuestionType[Any, Any], tokenizers: Mapping[str, Tokenizer] | None = None
+) -> None:
+    """Prove a question type against the contract.
+
+    Args:
+        question_type: The type.
+        tokenizers: Model name to tokenizer, to try its own labels on; the demo model's and Qwen3.6's when ``None``.
+            Asked for only when the type has labels of its own.
+
+    Raises:
+        ContractBroken: It breaks the contract.
+        StartupError: The tokenizers are not installed.
+    """
+    if found := findings(question_type, tokenizers):
+        raise ContractBroken(question_type.name, found)
+
+
+def findings(question_type: QuestionType[Any, Any], tokenizers: Mapping[str, Tokenizer] | None = None) -> list[Finding]:
+    """Every way in which a question type breaks the contract; see :func:`check_question_type`."""
+    if (fault := type_fault(question_type)) is not None:
+        return [Finding("record", fault, "mend the record first: nothing else can be checked")]
+    if not question_type.examples:
+        fix = "give `examples=(...,)`: valid questions, which checks, the smoke test and the API reference use"
+        return [Finding("examples", "there are none", fix)]
+    found = [finding for rule in RULES for finding in rule(question_type)]
+    if question_type.labels:
+        found.extend(_label_findings(question_type, tokenizers))
+    return found
+
+
+def _summary(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
+    summary = question_type.summary
+    if not summary.strip() or "\n" in summary:
+        yield Finding("summary", f"it is {summary!r}", "say in one line what the type answers")
+
+
+def _round_trip(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
+    """A question that is written as JSON and read again is the same question."""
+    converter = QuestionConverter(registry_of(question_type))
+    for index, example in enumerate(question_type.examples):
+        rule = f"structure, example {index}"
+        if type(example) is not question_type.question:
+            fix = f"make examples instances of {question_type.question.__name__}"
+            yield Finding(rule, f"it is a {type(example).__name__}", fix)
+            continue
+        try:
+            wire = converter.wire_question(question_type, example)
+            fault = json_fault(wire)
+            back = None if fault else converter.question(wire)[1]
+        except OpenJevError as error:
+            yield Finding(rule, f"its JSON does not structure: {error}", "use types of JSON in the question class")
+            continue
+        except Exception as error:  # noqa: BLE001 - whatever it raises is the finding
+            yield Finding(rule, f"it cannot be written as JSON: {_described(error)}", "use types of JSON in the class")
+            continue
+        if fault:
+            yield Finding(rule, f"it holds {fault}", "use types of JSON in the question class")
+        elif back != example:
+            yield Finding(rule, f"it comes back from JSON as {back!r}", "give the class value equality (attrs.frozen)")
+
+
+def _readouts(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
+    """Every example gives readouts that the engine takes, the same ones each time."""
+    for index, example in enumerate(question_type.examples):
+        rule = f"readouts, example {index}"
+        try:
+            first, second = _pull(question_type, example), _pull(question_type, example)
+            for readout in first:
+                check_readout(question_type, readout, MAX_ANSWERS)
+        except OpenJevError as error:
+            yield Finding(rule, str(error), "an example is a valid question: mend it, or the readouts")
+            continue
+        if not first:
+            yield Finding(rule, "there are none", "yield at least one Readout")
+        if len(first) >= MAX_READOUTS:
+            yield Finding(rule, f"there are {MAX_READOUTS} or more", "bound the readouts of a question")
+        if first != second:
+            yield Finding(
+                rule, "they differ from one call to the next", "depend on the question alone: no clock, no chance"
+            )
+
+
+def _suffixes(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
+    """A suffix shows every label and every option's text, the same way each time."""
+    for index, example in enumerate(question_type.examples):
+        rule = f"suffix, example {index}"
+        for readout in _valid_readouts(question_type, example):
+            labelled = [(option.label or f"L{n}", option) for n, option in enumerate(readout.options)]
+            try:
+                words, again = (question_type.suffix(readout, labelled) for _ in range(2))
+            except Exception as error:  # noqa: BLE001 - whatever it raises is the finding
+                yield Finding(rule, f"it raised {_described(error)}", "write every readout that the type makes")
+                break
+            if not isinstance(words, str) or words != words.strip():
+                yield Finding(rule, "it is no string without outer white space", "return the stripped text")
+                break
+            if words != again:
+                yield Finding(rule, "it differs from one call to the next", "depend on the arguments alone")
+                break
+            if missing := [label for label, _ in labelled if label not in words]:
+                fix = "show every label: the model can only answer with what it has read"
+                yield Finding(rule, f"labels are not shown: {', '.join(missing[:5])}", fix)
+                break
+
+
+def _reducer(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
+    """The reducer answers every distribution there can be, and changes nothing."""
+    converter = QuestionConverter(registry_of(question_type))
+    for index, example in enumerate(question_type.examples):
+        readouts = _valid_readouts(question_type, example)
+        for kind, distributions in _extremes(readouts):
+            rule = f"reduce, example {index}, {kind}"
+            before = copy.deepcopy(example)
+            try:
+                answers = [question_type.reduce(example, list(distributions)) for _ in range(2)]
+                bodies = [converter.answer(question_type, answer) for answer in answers]
+            except PluginError as error:
+                yield Finding(rule, error.rule, f"return a {question_type.answer.__name__} that JSON can hold")
+                break
+            except Exception as error:  # noqa: BLE001 - whatever it raises is the finding
+                fix = "answer every distribution: zeros, ties and certainty happen"
+                yield Finding(rule, f"it raised {_described(error)}", fix)
+                break
+            if bodies[0] != bodies[1]:
+                yield Finding(rule, "two calls gave two answers", "depend on the arguments alone: no clock, no chance")
+                break
+            if before != example:
+                yield Finding(rule, "it changed the question", "make the reducer pure")
+                break
+
+
+def _odd_requests(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
+    """Whatever stands in a field is answered or refused with a path, never a crash."""
+    converter = QuestionConverter(registry_of(question_type))
+    example = question_type.examples[0]
+    if type(example) is not question_type.question:
+        return
+    wire = converter.wire_question(question_type, example)
+    for field in attrs.fields(question_type.question):
+        for odd in ODD_VALUES:
+            try:
+                _, question = converter.question({**wire, field.name: odd})
+                for readout in _pull(question_type, question):
+                    check_readout(question_type, readout, MAX_ANSWERS)
+            except RequestError as error:
+                if any(not problem.loc for problem in error.problems):
+                    msg = f"{field.name}={odd!r} is refused without a path: {error}"
+                    yield Finding("errors", msg, f'raise InvalidQuestion(msg, ("{field.name}",)) or set Readout.loc')
+                    break
+            except PluginError as error:
+                fix = f"refuse it: raise InvalidQuestion(msg, ({field.name!r},)), or type the field more narrowly"
+                yield Finding("errors", f"{field.name}={odd!r}: {error.rule}", fix)
+                break
+
+
+RULES: tuple[Callable[[QuestionType[Any, Any]], Iterator[Finding]], ...] = (
+    _summary,
+    _round_trip,
+    _readouts,
+    _suffixes,
+    _reducer,
+    _odd_requests,
+)
+
+
+def _label_findings(
+    question_type: QuestionType[Any, Any], tokenizers: Mapping[str, Tokenizer] | None
+) -> Iterator[Finding]:
+    """Each of the type's own labels is one token of every tokenizer."""
+    if tokenizers is None:
+        with real_tokenizers() as real:
+            yield from list(_label_findings(question_type, real))
+        return
+    for model, tokenizer in tokenizers.items():
+        check = LabelCheck(tokenizer, ANSWER, tokenizer.encode(ANSWER))
+        for label in question_type.labels:
+            outcome = check.token_of(label)
+            if isinstance(outcome, str):
+                fix = "choose a label that is one token, or none (label=None) for the engine's own"
+                yield Finding("labels", f"{label!r} does not work on {model}: {outcome}", fix)
+
+
+def _pull(question_type: QuestionType[Any, Any], question: Any) -> list[Readout]:
+    readouts = []
+    for readout in pull_readouts(question_type, question):
+        readouts.append(readout)
+        if len(readouts) == MAX_READOUTS:
+            break
+    return readouts
+
+
+def _valid_readouts(question_type: QuestionType[Any, Any], example: Any) -> list[Readout]:
+    """An example's readouts; none when they are invalid, which another rule reports."""
+    try:
+        readouts = _pull(question_type, example)
+        for readout in readouts:
+            check_readout(question_type, readout, MAX_ANSWERS)
+    except OpenJevError:
+        return []
+    return readouts
+
+
+def _extremes(readouts: Sequence[Readout]) -> Iterator[tuple[str, Sequence[Distribution]]]:
+    """Distributions at their extremes: certain of one place, uniform, with zeros, and readouts that contradict."""
+    if not readouts:
+        return
+    shapes: list[tuple[str, Callable[[int], list[float]]]] = [
+        ("uniform", lambda n: [1 / n] * n),
+        ("certain of the first", lambda n: [1.0] + [0.0] * (n - 1)),
+        ("certain of the last", lambda n: [0.0] * (n - 1) + [1.0]),
+        ("half zeros", lambda n: [0.0 if i % 2 else 1 / math.ceil(n / 2) for i in range(n)]),
+        ("skewed", lambda n: [2.0 ** -(i + 1) for i in range(n - 1)] + [2.0 ** -(n - 1)]),
+    ]
+    for kind, shape in shapes:
+        yield kind, [_distribution(readout, shape(len(readout.options))) for readout in readouts]
+    alternating = [shapes[1 + index % 2][1] for index in range(len(readouts))]
+    pairs = zip(readouts, alternating, strict=True)
+    yield "contradictory", [_distribution(readout, shape(len(readout.options))) for readout, shape in pairs]
+
+
+def _distribution(readout: Readout, probabilities: Sequence[float]) -> Distribution:
+    sure = confidence(probabilities, formula="entropy", ordered=readout.ordered)
+    return Distribution(readout, tuple(probabilities), sure)
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

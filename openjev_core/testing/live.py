@@ -1,0 +1,55 @@
+"""An engine behind a real socket, on an event loop of its own in another thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from openjev_core.api.app import create_app
+from openjev_core.api.serving.server import Server, address_of, bound_socket
+from openjev_core.engine.engine import Engine
+from openjev_core.settings import Settings
+
+PATIENCE = 20.0
+
+
+@contextmanager
+def live_server(make_engine: Callable[[], Engine]) -> Iterator[str]:
+    """Serve an engine on a free loopback port for the length of the block.
+
+    Args:
+        make_engine: Called on the server's own event loop.
+
+    Yields:
+        The base URL.
+    """
+    ready = threading.Event()
+    found: dict[str, str] = {}
+    running: dict[str, tuple[asyncio.AbstractEventLoop, asyncio.Event]] = {}
+
+    async def serve() -> None:
+        settings = Settings(port=0, grace_period=1.0)
+        stop = asyncio.Event()
+        running["server"] = asyncio.get_running_loop(), stop
+        with bound_socket(settings) as sock:
+            found["url"] = address_of(sock, settings)
+            await Server(create_app(make_engine()), settings, sock).serve(stop, ready.set)
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        finally:
+            ready.set()  # whoever waits must not wait for a server that failed
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    if not ready.wait(PATIENCE) or not thread.is_alive():
+        raise RuntimeError("the server did not start; the thread's traceback says why")
+    loop, stop = running["server"]
+    try:
+        yield found["url"]
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(PATIENCE)

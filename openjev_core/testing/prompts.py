@@ -1,0 +1,37 @@
+"""A question's prompts as text, for snapshots and for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openjev_core.engine.preview import preview_of
+from openjev_core.question import QuestionType
+from openjev_core.testing.scripted import scripted_engine
+
+STATE = "The state stands here."
+
+
+def rendered_prompts(question_type: QuestionType[Any, Any], question: Any, *, state: str = STATE) -> str:
+    """What the model reads for a question: the shared prefix, then each readout's own part.
+
+    Args:
+        question_type: Its type.
+        question: An instance of the type's question class.
+        state: What it is asked about.
+
+    Returns:
+        The prompts in ChatML, whatever model is installed, so that a snapshot of them changes with the type alone.
+
+    Raises:
+        InvalidQuestion, RequestError: As for a request.
+        PluginError: The type broke its contract.
+    """
+    engine = scripted_engine(question_type)
+    preview = preview_of(
+        engine.compiler.compile(state, {"question": (question_type, question)}), engine.model.tokenizer
+    )
+    parts = [f"=== prefix, shared by {len(preview.branches)} readouts ===\n{preview.prefix}"]
+    parts.extend(
+        f"=== readout {branch.readout} ===\n{branch.prompt.removeprefix(preview.prefix)}" for branch in preview.branches
+    )
+    return "\n".join(parts)

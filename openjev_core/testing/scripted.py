@@ -1,0 +1,146 @@
+"""A model without weights, which answers what a test tells it to.
+
+Its tokenizer takes every character as one token, and every label as one more; its chat template is a plain ChatML. So
+a script sees each branch's whole prompt as text, and says how probable each of its labels is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import string
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from attrs import frozen
+
+from openjev_core.backends.protocol import Branch, ChatTemplate, LoadedModel, Reading
+from openjev_core.engine.engine import Engine, engine_for
+from openjev_core.plugins.registry import registry_of
+from openjev_core.question import QuestionType
+from openjev_core.settings import Settings
+
+Script = Callable[[str, Sequence[str]], Sequence[float]]
+"""A branch's prompt and its labels, in the options' given order, to one probability per label."""
+
+CONTROL = {"<|im_start|>": 0x110000, "<|im_end|>": 0x110001}
+FIRST_LABEL = 0x110010
+
+TEMPLATE = """{%- for message in messages -%}
+<|im_start|>{{ message.role }}
+{{ message.content | trim }}<|im_end|>
+{% endfor -%}
+{%- if add_generation_prompt -%}
+<|im_start|>assistant
+{% endif -%}"""
+
+
+def uniform(prompt: str, labels: Sequence[str]) -> Sequence[float]:  # noqa: ARG001 - a script's form
+    """The script that prefers nothing."""
+    return [1 / len(labels)] * len(labels)
+
+
+class ScriptedTokenizer:
+    """Characters are their own ids; labels of several letters and control tokens have ids above Unicode's."""
+
+    def __init__(self, own_labels: Sequence[str]) -> None:
+        pairs = ("".join(pair) for pair in itertools.product(string.ascii_uppercase, repeat=2))
+        words = list(dict.fromkeys([*pairs, *(label for label in own_labels if len(label) > 1)]))
+        self.control_tokens: Mapping[str, int] = CONTROL
+        self._ids = {word: FIRST_LABEL + index for index, word in enumerate(words)} | CONTROL
+        self._words = {token: word for word, token in self._ids.items()}
+        longest_first = sorted(words, key=len, reverse=True)
+        self._plain = re.compile("|".join([*map(re.escape, longest_first), "(?s:.)"]))
+        self._whole = re.compile("|".join([*map(re.escape, [*CONTROL, *longest_first]), "(?s:.)"]))
+
+    @property
+    def vocab_size(self) -> int:
+        """One above the highest id."""
+        return max(self._words) + 1
+
+    def encode(self, text: str, *, control: bool = False) -> list[int]:
+        """See :class:`~openjev_core.backends.protocol.Tokenizer`."""
+        pieces = (self._whole if control else self._plain).findall(text)
+        return [self._ids[piece] if len(piece) > 1 else ord(piece) for piece in pieces]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """See :class:`~openjev_core.backends.protocol.Tokenizer`."""
+        return "".join(self._words.get(token) or chr(token) for token in ids)
+
+
+class ScriptedBackend:
+    """Answers by a script.
+
+    Attributes:
+        prompts: Every branch's prompt so far.
+    """
+
+    name = "scripted"
+    max_prompt_tokens = 1_000_000
+
+    def __init__(self, tokenizer: ScriptedTokenizer, script: Script) -> None:
+        self._tokenizer = tokenizer
+        self._script = script
+        self.prompts: list[str] = []
+
+    @asynccontextmanager
+    async def prefix(self, ids: Sequence[int], *, key: str) -> AsyncIterator[_ScriptedPrefix]:  # noqa: ARG002 - no routes
+        """See :class:`~openjev_core.backends.protocol.Backend`."""
+        yield _ScriptedPrefix(self, tuple(ids))
+
+    async def check(self) -> None:
+        """It is always well."""
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+    def answer(self, ids: Sequence[int], labels: Sequence[int]) -> tuple[float, ...]:
+        """Logprobs of ``labels`` after ``ids``."""
+        prompt = self._tokenizer.decode(ids)
+        self.prompts.append(prompt)
+        probabilities = self._script(prompt, [self._tokenizer.decode([label]) for label in labels])
+        return tuple(math.log(p) if p > 0 else -math.inf for p in probabilities)
+
+
+@frozen
+class _ScriptedPrefix:
+    _backend: ScriptedBackend
+    _ids: tuple[int, ...]
+
+    @property
+    def warm_up(self) -> Reading:
+        return Reading((0.0,), len(self._ids), 0)
+
+    async def read(self, branches: Sequence[Branch], shared: int = 0) -> tuple[list[Reading], list[Reading]]:  # noqa: ARG002 - nothing to warm
+        length = len(self._ids)
+        return [
+            Reading(
+                self._backend.answer((*self._ids, *branch.suffix), branch.labels), length + len(branch.suffix), length
+            )
+            for branch in branches
+        ], []
+
+
+def scripted_model(script: Script = uniform, *, own_labels: Sequence[str] = ("Yes", "No")) -> LoadedModel:
+    """The scripted model, loaded.
+
+    Args:
+        script: Answers each branch.
+        own_labels: Labels of question types, which its tokenizer then has as tokens.
+    """
+    tokenizer = ScriptedTokenizer(own_labels)
+    return LoadedModel(ScriptedBackend(tokenizer, script), tokenizer, ChatTemplate(TEMPLATE), "openjev/scripted")
+
+
+def scripted_engine(
+    *types: QuestionType[Any, Any], script: Script = uniform, settings: Settings | None = None
+) -> Engine:
+    """An engine that knows ``types`` alone and answers by ``script``.
+
+    Raises:
+        ValueError: A type breaks the contract as a record.
+    """
+    own = [label for question_type in types for label in question_type.labels]
+    return engine_for(scripted_model(script, own_labels=own), settings or Settings(), registry_of(*types))
