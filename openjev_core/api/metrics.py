@@ -56,6 +56,8 @@ class Metrics:
         self._branches = self._histogram("openjev_branch_seconds", "Reading all branches.", SECONDS)
         in_flight = Gauge("openjev_evaluations_in_flight", "Evaluations that run now.", registry=registry)
         in_flight.set_function(lambda: engine.in_flight)
+        branches = Gauge("openjev_branches_in_flight", "Branches that are being read now.", registry=registry)
+        branches.set_function(lambda: engine.branches_in_flight)
         build = Gauge(
             "openjev_build_info", "Always 1; what runs is in the labels.", ("version", "model", "backend"),
             registry=registry,

@@ -14,6 +14,7 @@ class Admission:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.in_flight = 0
+        self.branches_in_flight = 0
 
     @contextmanager
     def admit(self) -> Iterator[None]:
@@ -32,3 +33,12 @@ class Admission:
             yield
         finally:
             self.in_flight -= 1
+
+    @contextmanager
+    def reading(self, branches: int) -> Iterator[None]:
+        """Count branches as being read for the length of the block."""
+        self.branches_in_flight += branches
+        try:
+            yield
+        finally:
+            self.branches_in_flight -= branches

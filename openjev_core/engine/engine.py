@@ -68,6 +68,11 @@ class Engine:
         """Evaluations that are running now."""
         return self._admission.in_flight
 
+    @property
+    def branches_in_flight(self) -> int:
+        """Branches of the evaluations whose reading has begun and not ended."""
+        return self._admission.branches_in_flight
+
     def structure(self, document: Any) -> Request:
         """Structure a parsed request body.
 
@@ -195,7 +200,8 @@ class Engine:
             raise next(iter(compiled.failures.values()))
         prepared = time.perf_counter() - started
         priors, spent = ({}, []) if self._priors is None else await self._priors.priors(compiled)
-        readings = await read(self.model.backend, compiled, self._settled(request, priors))
+        with self._admission.reading(sum(len(question.branches) for question in compiled.questions)):
+            readings = await read(self.model.backend, compiled, self._settled(request, priors))
         return prepared, compiled, attrs.evolve(readings, warm_ups=[*spent, *readings.warm_ups]), priors
 
     async def _evaluate(self, request: Request) -> Evaluation:

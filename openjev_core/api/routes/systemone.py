@@ -55,7 +55,7 @@ class SystemOne:
     async def __call__(self, exchange: Exchange, incoming: Incoming) -> Reply:
         """Evaluate and answer."""
         request = await read_request(self._engine, exchange, incoming)
-        work = self._engine.evaluate_request(request)
+        work = self._engine.evaluate_request(request, request_id=exchange.request_id)
         evaluation = await self._running.until_hang_up(incoming, work)
         exchange.evaluation = evaluation
         return json_reply(200, evaluation.body(), evaluation_headers(evaluation))

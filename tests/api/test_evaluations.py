@@ -1,0 +1,185 @@
+"""An evaluation over HTTP: its headers, its limits, its end when the client or the backend goes."""
+
+from __future__ import annotations
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from live_server import live_server
+from raw_http import connection, exchange, post, request
+from toy_model import ToyBackend
+
+from openjev_core.errors import BackendError, BackendUnavailable
+
+REQUEST = json.loads(request())
+
+
+def eventually(condition, seconds=5):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_the_answer_comes_with_its_headers(server):
+    reply = httpx.post(server.url + "/v1/systemone", json=REQUEST)
+    assert 200 == reply.status_code
+    assert ["model", "answers", "usage"] == list(reply.json())
+    assert "toy/Toy-1" == reply.headers["x-openjev-model"]
+    prefix = int(reply.headers["x-openjev-prefix-tokens"])
+    assert prefix > 0
+    assert prefix == int(reply.headers["x-openjev-cached-tokens"])
+    phases = [part.split(";dur=") for part in reply.headers["server-timing"].split(", ")]
+    assert ["prepare", "prefill", "branches"] == [name for name, _ in phases]
+    assert all(float(milliseconds) >= 0 for _, milliseconds in phases)
+    assert 2 == reply.json()["usage"]["output_tokens"]
+
+
+def test_answers_are_in_request_order(server):
+    ids = ["z", "10", "1", "a", " ", "é"]
+    questions = dict.fromkeys(ids, REQUEST["questions"]["q"])
+    reply = httpx.post(server.url + "/v1/systemone", json={**REQUEST, "questions": questions})
+    assert ids == list(reply.json()["answers"])
+
+
+@pytest.fixture
+def slow():
+    backend = ToyBackend(seconds=30.0)
+    with live_server(backend=backend, max_concurrent_requests=2, request_timeout=60.0) as running:
+        yield running
+        backend.seconds = 0.0
+
+
+def test_a_hang_up_cancels_the_evaluation_and_frees_its_place(slow):
+    with connection(slow) as sock:
+        sock.sendall(post(request()))
+        assert eventually(lambda: slow.backend.running == 1)
+        assert 1 == slow.engine.in_flight
+    assert eventually(lambda: slow.engine.in_flight == 0)
+    assert 1 == slow.backend.cancelled
+    assert 0 == len(slow.app.running)
+    metrics = httpx.get(slow.url + "/metrics").text
+    assert "openjev_hang_ups_total 1.0" in metrics
+    assert 'status="499"' not in metrics
+
+
+def test_a_hang_up_of_one_leaves_the_others_alone(slow):
+    slow.backend.seconds = 1.0
+    with ThreadPoolExecutor(1) as pool, connection(slow) as sock:
+        other = pool.submit(httpx.post, slow.url + "/v1/systemone", json=REQUEST, timeout=20)
+        sock.sendall(post(request()))
+        assert eventually(lambda: slow.backend.running == 2)
+        sock.close()
+        assert 200 == other.result().status_code
+    assert 1 == slow.backend.cancelled
+
+
+def test_over_capacity_is_a_529_that_says_when_to_try_again(slow):
+    with connection(slow) as one, connection(slow) as two:
+        one.sendall(post(request()))
+        two.sendall(post(request()))
+        assert eventually(lambda: slow.engine.in_flight == 2)
+        reply = exchange(slow, post(request()))
+        assert 529 == reply.status
+        assert "at_capacity" == reply.json["detail"]["error_type"]
+        assert int(reply.headers["retry-after"]) >= 1
+        assert 422 == exchange(slow, post(b"{}")).status
+    assert eventually(lambda: slow.engine.in_flight == 0)
+    slow.backend.seconds = 0.0
+    assert 200 == exchange(slow, post(request())).status
+
+
+def test_an_evaluation_that_takes_too_long_is_a_504():
+    with live_server(backend=ToyBackend(seconds=30.0), request_timeout=0.2) as running:
+        reply = exchange(running, post(request()))
+    assert 504 == reply.status
+    assert "deadline_exceeded" == reply.json["detail"]["error_type"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "kind", "retry_after"),
+    [
+        (BackendError("nonsense"), 502, "backend_error", None),
+        (BackendUnavailable("gone"), 503, "backend_unavailable", "2"),
+        (RuntimeError("a secret of the state"), 500, "internal_error", None),
+    ],
+)
+def test_a_failing_backend_is_reported(error, status, kind, retry_after, caplog):
+    with live_server(backend=ToyBackend(error=error)) as running:
+        reply = exchange(running, post(request()))
+        metrics = httpx.get(running.url + "/metrics").text
+    assert status == reply.status
+    assert kind == reply.json["detail"]["error_type"]
+    assert retry_after == reply.headers.get("retry-after")
+    assert "secret" not in reply.body.decode() + caplog.text
+    assert f'openjev_requests_total{{route="/v1/systemone",status="{status}"}} 1.0' in metrics
+    if status < 500 or status > 501:
+        assert f'openjev_backend_errors_total{{kind="{kind}"}} 1.0' in metrics
+    else:
+        assert "RuntimeError at toy_model.py" in caplog.text
+        assert reply.headers["x-typesafe-request-id"] in reply.json["detail"]["message"]
+
+
+def test_health_tells_whether_the_backend_answers():
+    backend = ToyBackend()
+    with live_server(backend=backend) as running:
+        well = httpx.get(running.url + "/health")
+        live = httpx.get(running.url + "/health/live")
+    backend = ToyBackend(error=BackendUnavailable("gone"))
+    with live_server(backend=backend) as running:
+        unwell = httpx.get(running.url + "/health")
+        still_live = httpx.get(running.url + "/health/live")
+    assert (200, "ok") == (well.status_code, well.json()["status"])
+    assert {"name": "toy", "status": "ok"} == well.json()["backend"]
+    assert (503, "unavailable") == (unwell.status_code, unwell.json()["status"])
+    assert {"name": "toy", "status": "unavailable"} == unwell.json()["backend"]
+    assert "retry-after" in unwell.headers
+    assert (200, 200) == (live.status_code, still_live.status_code)
+
+
+def test_models_are_told_in_both_shapes(server):
+    body = httpx.get(server.url + "/v1/models").json()
+    assert ["jev-latest", "toy/Toy-1"] == [model["name"] for model in body["models"]]
+    assert [{"name", "description", "release_date"}] * 2 == [set(model) for model in body["models"]]
+    assert "list" == body["object"]
+    assert {"id": "toy/Toy-1", "object": "model", "owned_by": "openjev"} == body["data"][1]
+
+
+def test_limits_are_the_ones_in_force(server):
+    assert {
+        "max_questions": 64,
+        "max_answers_per_question": 64,
+        "max_body_bytes": 1024 * 1024,
+        "max_input_tokens": 32768,
+        "max_total_input_tokens": 262144,
+        "max_concurrent_requests": 16,
+        "max_concurrent_branches": 64,
+    } == httpx.get(server.url + "/v1/limits").json()
+
+
+def test_prompts_are_shown_without_inference(server):
+    reply = httpx.post(server.url + "/v1/prompts", json=REQUEST)
+    body = reply.json()
+    assert 200 == reply.status_code
+    assert body["prefix"].endswith("Question:")
+    assert ["q"] == [branch["question_id"] for branch in body["branches"]]
+    assert body["prefix"] == "".join(token["text"] for token in body["prefix_tokens"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [
+        ({}, 200),
+        ({"debug_prompts": False}, 404),
+        ({"host": "0.0.0.0"}, 404),
+        ({"host": "0.0.0.0", "debug_prompts": True}, 200),
+    ],
+)
+def test_prompts_are_served_on_loopback_only_unless_configured(settings, status):
+    with live_server(**settings) as running:
+        assert status == httpx.post(f"http://127.0.0.1:{running.port}/v1/prompts", json=REQUEST).status_code

@@ -1,0 +1,34 @@
+"""Whose word on the client's address is taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from openjev_core.api.proxies import TrustedProxies
+from openjev_core.errors import SettingsError
+
+
+@pytest.mark.parametrize(
+    ("trusted", "peer", "forwarded", "client"),
+    [
+        ((), "10.0.0.1", b"1.2.3.4", "10.0.0.1"),
+        (("10.0.0.1",), "10.0.0.1", b"1.2.3.4", "1.2.3.4"),
+        (("10.0.0.1",), "10.0.0.2", b"1.2.3.4", "10.0.0.2"),
+        (("10.0.0.0/8",), "10.9.9.9", b"6.6.6.6, 1.2.3.4", "1.2.3.4"),
+        (("10.0.0.0/8",), "10.9.9.9", b"6.6.6.6, 1.2.3.4, 10.1.1.1", "1.2.3.4"),
+        (("10.0.0.0/8",), "10.9.9.9", b"10.1.1.1", "10.1.1.1"),
+        (("10.0.0.0/8",), "10.9.9.9", b"", "10.9.9.9"),
+        (("10.0.0.0/8",), "10.9.9.9", b"6.6.6.6, evil\nline, 10.1.1.1", "10.1.1.1"),
+        (("::1",), "::1", b"2001:db8::7", "2001:db8::7"),
+        (("::1",), "127.0.0.1", b"1.2.3.4", "127.0.0.1"),
+        (("10.0.0.0/8",), "unknown", b"1.2.3.4", "unknown"),
+    ],
+)
+def test_the_client_is_the_last_hop_that_no_trusted_proxy_vouches_for_itself(trusted, peer, forwarded, client):
+    assert client == TrustedProxies(trusted).client(peer, {b"x-forwarded-for": forwarded})
+
+
+@pytest.mark.parametrize("wrong", ["localhost", "10.0.0.0/99", "10.0.0.1/8", "*"])
+def test_what_is_no_address_is_a_settings_error(wrong):
+    with pytest.raises(SettingsError, match="OPENJEV_TRUSTED_PROXIES"):
+        TrustedProxies([wrong])
