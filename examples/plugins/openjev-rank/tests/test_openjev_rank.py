@@ -39,9 +39,8 @@ def test_strengths_are_recovered(openjev_engine: Any) -> None:
     answer = asyncio.run(engine.evaluate(state="", questions={"q": QUESTION})).answers["q"]
 
     assert ["whale", "dog", "mouse"] == answer["order"]
-    assert pytest.approx(
-        {"mouse": 1 / 21, "dog": 4 / 21, "whale": 16 / 21}, abs=0.02
-    )  # the prior pulls them together == answer["scores"]
+    expected = {"mouse": 1 / 21, "dog": 4 / 21, "whale": 16 / 21}
+    assert pytest.approx(expected, abs=0.02) == answer["scores"]  # the prior pulls them together
     assert 1.0 == answer["consistency"]
     assert pytest.approx(0.0, abs=1e-9) == answer["x_position_bias"]
 

@@ -1,0 +1,51 @@
+"""The scripted engine answers what the script says, and shows it the whole prompt."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import openjev_noul
+import pytest
+
+from openjev_core.testing import rendered_prompts, scripted_engine
+
+(NOUL,) = openjev_noul.openjev_question_types()
+QUESTION = {"type": "noul", "instructions": "Is it so?"}
+
+
+def test_the_script_sees_the_prompt_and_the_labels_in_given_order():
+    seen = []
+
+    def script(prompt, labels):
+        seen.append((prompt, list(labels)))
+        return [0.75, 0.25]
+
+    engine = scripted_engine(NOUL, script=script)
+
+    evaluation = asyncio.run(engine.evaluate(state="A state.", questions={"q": QUESTION}))
+
+    assert pytest.approx(0.75) == evaluation.answers["q"]["noul"]
+    ((prompt, labels),) = seen
+    assert ["Yes", "No"] == labels
+    assert prompt.startswith("<|im_start|>user\nA state.<|im_end|>\n")
+    assert prompt.endswith("<|im_start|>assistant\nAnswer:\n")
+
+
+def test_rendered_prompts_show_each_readout_once():
+    text = rendered_prompts(NOUL, openjev_noul.Noul(instructions="Is it so?"), state="Words.")
+
+    assert 1 == text.count("=== readout")
+    assert 1 == text.count("Words.")
+    assert "\nQuestion:\n=== readout 0 ===\n Is it so?\n\nOptions:\nYes: the answer is yes\n" in text
+
+
+def test_a_live_server_answers_by_script(openjev_server):
+    url = openjev_server(NOUL, script=lambda prompt, labels: [0.125, 0.875])
+
+    response = httpx.post(
+        f"{url}/v1/systemone", json={"model": "jev-latest", "state": "", "questions": {"q": QUESTION}}
+    )
+
+    assert 200 == response.status_code
+    assert pytest.approx(0.125) == response.json()["answers"]["q"]["noul"]
