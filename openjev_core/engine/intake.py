@@ -8,7 +8,8 @@ from attrs import frozen
 
 from openjev_core.engine.evaluation import Asked, Request
 from openjev_core.errors import Problem, RequestError
-from openjev_core.plugins.structuring import QuestionConverter, mismatch
+from openjev_core.plugins.problems import mismatch
+from openjev_core.plugins.structuring import QuestionConverter
 
 ALIAS = "jev-latest"
 

@@ -63,7 +63,8 @@ class Reducer:
         distributions = list(self.distributions(question, readings, priors))
         try:
             answer = question.type.reduce(question.question, distributions)
-        except Exception as error:
+        except BaseException as error:
+            # A thread that is not the main one gets no KeyboardInterrupt; a SystemExit is the plugin's own.
             raise PluginError(question.type.name, f"reduce raised {type(error).__name__}") from error
         body = self.converter.answer(question.type, answer)
         if any(len(readout) > 1 for readout in readings):

@@ -7,22 +7,34 @@ own, and what happened to it is recorded.
 
 from __future__ import annotations
 
+import importlib
+import re
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+import attr
 import attrs
 import pluggy
 from attrs import frozen
 
 from openjev_core.observation import FinishedEvaluation
 from openjev_core.plugins import hookspecs
-from openjev_core.question import CONTRACT_VERSION, QuestionType
+from openjev_core.plugins.contract import type_fault
+from openjev_core.question import QuestionType
 
 Observer = Callable[[FinishedEvaluation], None]
+MACHINERY = (
+    "<frozen importlib",
+    "<attrs generated",
+    *(str(Path(path).parent) for path in (importlib.__file__, pluggy.__file__, attr.__file__, __file__)),
+)
+"""Where files lie whose lines tell nothing about what is wrong with a plugin."""
+
 Status = Literal["loaded", "failed", "conflict", "blocked"]
 
 
@@ -119,7 +131,7 @@ def registry_from(points: Iterable[EntryPoint], disabled: Collection[str] = ()) 
 
 def normalised(distribution: str) -> str:
     """A distribution's name as packaging compares it."""
-    return distribution.lower().replace("_", "-").replace(".", "-")
+    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def entry_order(point: EntryPoint) -> tuple[bool, str, str]:
@@ -142,18 +154,17 @@ def load_entry(point: EntryPoint, blocked: Collection[str]) -> PluginEntry:
         return entry
     try:
         contributed = contributions_of(point.load())
-    except (KeyboardInterrupt, SystemExit) as error:
-        # A module that calls sys.exit() on import must not end the server.
-        return attrs.evolve(entry, status="failed", cause=f"{type(error).__name__} while importing {point.value}")
-    except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is recorded and shown
+    except KeyboardInterrupt:  # a person's, who wants the program to end
+        raise
+    except BaseException as error:  # noqa: BLE001 - also a SystemExit: a plugin may raise anything; it is recorded and shown
         return attrs.evolve(entry, status="failed", cause=describe(error, point))
     return attrs.evolve(entry, status="loaded", cause=None, **contributed)
 
 
-def describe(error: Exception, point: EntryPoint) -> str:
+def describe(error: BaseException, point: EntryPoint) -> str:
     """One line on why a plugin did not load: its kind, its words, and the plugin's own line that raised it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno})" if frames else ""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(MACHINERY)]
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     message = " ".join(str(error).split()) or "no message"
     return f"{point.value}: {type(error).__name__}: {message}{where}"
 
@@ -213,24 +224,6 @@ def checked_types(returned: Iterable[object]) -> tuple[QuestionType[Any, Any], .
     if len(set(names)) != len(names):
         raise ValueError(f"one plugin gives two question types of one name: {', '.join(sorted(names))}")
     return tuple(types)
-
-
-def type_fault(question_type: object) -> str | None:
-    """What is wrong with a question type as a record, if anything."""
-    if not isinstance(question_type, QuestionType):
-        return f"openjev_question_types returned a {type(question_type).__name__}; return QuestionType records"
-    name = question_type.name
-    if question_type.api != CONTRACT_VERSION:
-        return (
-            f"question type {name!r} was written for contract version {question_type.api!r}; "
-            f"this openjev speaks version {CONTRACT_VERSION}: install a release of either that matches"
-        )
-    for role, cls in (("question", question_type.question), ("answer", question_type.answer)):
-        if not (isinstance(cls, type) and attrs.has(cls)):
-            return f"question type {name!r}: its {role} is no attrs class; decorate it with attrs.frozen(kw_only=True)"
-        if any(field.name == "type" for field in attrs.fields(cls)):
-            return f"question type {name!r}: its {role} has a field `type`, which the engine adds itself; remove it"
-    return None
 
 
 def mark_conflicts(

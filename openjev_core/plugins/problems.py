@@ -1,0 +1,94 @@
+"""What is wrong with a JSON value, in JSON's words and with its path."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+from cattrs.errors import (
+    AttributeValidationNote,
+    BaseValidationError,
+    ForbiddenExtraKeysError,
+    IterableValidationNote,
+)
+
+from openjev_core.errors import Loc, Problem, RequestError
+
+JSON_NAMES: Mapping[type, str] = {
+    str: "a string",
+    dict: "an object",
+    list: "an array",
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    types.NoneType: "null",
+}
+
+MAX_MESSAGE = 300
+"""Characters of a class's own complaint that are passed on: validators quote the value that they were given."""
+
+
+def json_name(value: Any) -> str:
+    """What a JSON value is, in JSON's words."""
+    return JSON_NAMES.get(type(value), type(value).__name__)
+
+
+def mismatch(expected: str, value: Any) -> RequestError:
+    """The error of a value that is not of the expected kind."""
+    return RequestError.at((), f"expected {expected}, found {json_name(value)}", "type_error")
+
+
+def problems_of(error: Exception, cls: type | None = None) -> list[Problem]:
+    """Every problem in a structuring error, with its path.
+
+    Args:
+        error: What structuring raised.
+        cls: The class that was structured.
+
+    Raises:
+        Exception: One that is no complaint about a value: a class of a plugin has a fault.
+    """
+    if isinstance(error, RequestError):
+        return list(error.problems)
+    if isinstance(error, ForbiddenExtraKeysError):
+        accepted = ", ".join(field.name for field in attrs.fields(error.cl)) if attrs.has(error.cl) else ""
+        msg = f"unknown field; accepted: {accepted or 'none'}"
+        return [Problem((name,), msg, "extra_forbidden") for name in sorted(error.extra_fields)]
+    if isinstance(error, BaseValidationError):
+        cls = error.cl if isinstance(error.cl, type) else cls
+        return [problem for inner in error.exceptions for problem in _inner_problems(inner, cls)]
+    if isinstance(error, (ValueError, TypeError)):
+        msg = _complaint(error) or f"not accepted by {cls.__name__ if cls else 'its type'}"
+        return [Problem(_field_named(msg, cls), msg)]
+    raise error
+
+
+def _inner_problems(error: Exception, cls: type | None) -> list[Problem]:
+    notes = (AttributeValidationNote, IterableValidationNote)
+    part = _path_of(next((note for note in getattr(error, "__notes__", ()) if isinstance(note, notes)), None))
+    if isinstance(error, KeyError) and part:
+        return [Problem(part, "missing; this field is required", "missing")]
+    return [Problem((*part, *p.loc), p.msg, p.type) for p in problems_of(error, cls)]
+
+
+def _path_of(note: Any) -> Loc:
+    if isinstance(note, AttributeValidationNote):
+        return (note.name,)
+    return (note.index,) if isinstance(note, IterableValidationNote) else ()
+
+
+def _complaint(error: Exception) -> str:
+    # attrs' own validators put the attribute and the value behind their message.
+    words = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
+    msg = " ".join(words.split())
+    return msg if len(msg) <= MAX_MESSAGE else msg[: MAX_MESSAGE - 1] + "…"
+
+
+def _field_named(msg: str, cls: type | None) -> Loc:
+    """The path of a validator's complaint. attrs' own validators begin with their field's name in quotes."""
+    named = re.match(r"'(\w+)' ", msg)
+    fields = {field.name for field in attrs.fields(cls)} if cls is not None and attrs.has(cls) else set()
+    return (named[1],) if named and named[1] in fields else ()

@@ -1,0 +1,58 @@
+"""JSON schemas of one question type, from its own classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from openjev_core.question import QuestionType
+
+
+def schemas_of(question_type: QuestionType[Any, Any]) -> dict[str, Any]:
+    """The component schemas of a question type.
+
+    A type named ``rank`` gives ``rank.question`` and ``rank.answer``, with their ``type`` tag; classes that these refer
+    to are named ``rank.ClassName``, so that two plugins may use one class name.
+
+    Raises:
+        TypeError: A class has a field that no schema describes.
+    """
+    name = question_type.name
+    question = _tagged(name, "question", question_type.question)
+    own = question[f"{name}.question"]
+    own["description"] = f"{question_type.summary}\n\n{own.get('description', '')}".strip()
+    for schema in question.values():
+        if schema.get("type") == "object" and "properties" in schema:
+            schema["additionalProperties"] = False  # requests are structured strictly
+    # A class that both refer to is described as the question needs it.
+    return {**_tagged(name, "answer", question_type.answer), **question}
+
+
+def _tagged(name: str, role: str, cls: type) -> dict[str, Any]:
+    template = f"#/components/schemas/{name}.{{name}}"
+    (reference,), found = msgspec.json.schema_components([cls], ref_template=template)
+    schemas = {f"{name}.{part}": schema for part, schema in found.items()}
+    own = reference["$ref"].removeprefix("#/components/schemas/")
+    schema = schemas.pop(own)
+    if reference in _references(found):  # a class that holds others of itself, which have no tag
+        schemas[own] = schema
+    tagged = {
+        **schema,
+        "title": f"{name} {role}",
+        "properties": {"type": {"const": name, "type": "string"}, **schema["properties"]},
+        "required": ["type", *schema.get("required", [])],
+    }
+    return {f"{name}.{role}": tagged, **schemas}
+
+
+def _references(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every ``{"$ref": ...}`` in a schema."""
+    if isinstance(schema, list):
+        for child in schema:
+            yield from _references(child)
+    elif isinstance(schema, dict):
+        if "$ref" in schema:
+            yield schema
+        yield from _references(list(schema.values()))
