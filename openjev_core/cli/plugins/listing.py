@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openjev_core.plugins.registry import PluginEntry
+if TYPE_CHECKING:
+    from openjev_core.plugins.registry import PluginEntry
 
 
 def list_plugins(
