@@ -80,9 +80,13 @@ class Connection:
         try:
             async with TaskGroup(self._loop) as self._tasks:
                 self._protocol = self._make_protocol()
-                await self._protocol.initiate()
-                self._set_timer(self._patience.head, self._writer.close)
-                await self._read()
+                try:
+                    await self._protocol.initiate()
+                    self._set_timer(self._patience.head, self._writer.close)
+                    await self._read()
+                finally:
+                    # However it ended: a protocol that is not told waits for ever to send.
+                    await self._protocol.handle(Closed())
         except* OSError:
             pass  # the client's end of the connection is gone
         except* Exception as errors:  # noqa: BLE001 - a hostile stream may trip a protocol library; one connection ends
@@ -96,6 +100,10 @@ class Connection:
         """Close the connection if no request is in progress; otherwise the protocol closes it after the response."""
         if self._idle:
             self._writer.close()
+
+    def abort(self) -> None:
+        """Close the connection now. What runs for it is cancelled."""
+        self._writer.transport.abort()
 
     def _make_protocol(self) -> ProtocolWrapper:
         sock = self._writer.get_extra_info("socket")
@@ -137,7 +145,6 @@ class Connection:
             # The client sends no more. A reply on its way may still be taken, for a while.
             self._set_timer(self._patience.write, self._writer.transport.abort)
             await self._protocol.handle(RawData(b""))
-            await self._protocol.handle(Closed())
 
     def _limit_head(self) -> None:
         """After a read: when no request came of it, wait for the rest of its headers, but not for ever."""

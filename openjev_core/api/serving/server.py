@@ -25,6 +25,9 @@ BACKLOG = 1024
 FAREWELL_SECONDS = 3.0
 """How long the refusals of evaluations that a stop cut short may take to leave."""
 
+TLS_FAREWELL_SECONDS = 1.0
+"""How long a closed TLS connection waits for the client's own farewell, which an idle client does not send."""
+
 logger = logging.getLogger("openjev.server")
 
 
@@ -95,6 +98,7 @@ class Server:
             backlog=BACKLOG,
             ssl=ssl_context,
             ssl_handshake_timeout=None if ssl_context is None else self._settings.body_timeout,
+            ssl_shutdown_timeout=None if ssl_context is None else TLS_FAREWELL_SECONDS,
         )
         try:
             started()
@@ -125,9 +129,11 @@ class Server:
         if self._connections:
             self._app.running.stop()
             await self._wait(FAREWELL_SECONDS)
-        for task in tuple(self._connections):
-            task.cancel()
+        for connection in self._connections.values():
+            connection.abort()
         await self._wait(FAREWELL_SECONDS)
+        for task in self._connections:
+            task.cancel()
 
     async def _wait(self, seconds: float) -> None:
         if self._connections:

@@ -1,0 +1,260 @@
+"""The official client, in every mode that it has, against the live server."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+import time
+from typing import Any
+
+import httpx2
+import pytest
+import trustme
+from attrs import frozen
+from h2.connection import H2Connection
+from live_server import live_server
+from pydantic import BaseModel
+from raw_http import connection, post, request
+from toy_model import ToyBackend
+from typesafe_sdk import (
+    AsyncTypeSafeClient,
+    Choice,
+    Noul,
+    RetryPolicy,
+    Score,
+    TypeSafeAPIError,
+    TypeSafeAPITimeoutError,
+    TypeSafeAuthenticationError,
+    TypeSafeClient,
+    TypeSafeUnprocessableEntityError,
+)
+
+from openjev_core.errors import BackendUnavailable
+from openjev_core.plugins.registry import load_registry, registry_of
+from openjev_core.question import Option, QuestionType, Readout
+
+WRONG = {"q": {"type": "choice", "criteria": {"only": None}}}
+QUESTIONS = {
+    "refund": Noul(instructions="Is a refund asked for?"),
+    "team": Choice(instructions="Which team?", criteria={"billing": "Money", "技術": None}),
+    "anger": Score(instructions="How angry?", criteria=["calm", {"level": "cross"}, "furious"]),
+}
+STATE = "I was charged twice. " * 100
+
+
+@frozen(kw_only=True)
+class Tags:
+    names: dict[str, str]
+
+
+@frozen(kw_only=True)
+class TagsAnswer:
+    tags: dict[str, float]
+
+
+def tag_readouts(question):
+    for name, text in question.names.items():
+        yield Readout(
+            key=name,
+            text=f"Does this tag fit: {text}",
+            options=(Option(key="y", text="yes"), Option(key="n", text="no")),
+        )
+
+
+TAGS = QuestionType(
+    name="tags",
+    summary="Several tags, each by itself.",
+    api=1,
+    question=Tags,
+    answer=TagsAnswer,
+    readouts=tag_readouts,
+    reduce=lambda question, found: TagsAnswer(tags={d.readout.key: d["y"] for d in found}),
+)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1", "localhost")
+    issued.private_key_pem.write_to_path(folder / "key.pem")
+    for index, part in enumerate(issued.cert_chain_pems):
+        part.write_to_path(folder / "cert.pem", append=index > 0)
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return {"certfile": str(folder / "cert.pem"), "keyfile": str(folder / "key.pem")}, context
+
+
+@pytest.fixture(scope="module")
+def keyed():
+    registry = registry_of(*load_registry().types.values(), TAGS)
+    with live_server(api_key=("the-key",), registry=registry) as running:
+        yield running
+
+
+def client(server, **options):
+    return TypeSafeClient(**{"api_key": "the-key", "base_url": server.url, "timeout": 20.0, **options})
+
+
+def assert_answered(result):
+    assert 0 <= result.nouls["refund"].noul <= 1
+    assert {"billing", "技術"} == set(result.choices["team"].probabilities)
+    assert 1 == pytest.approx(sum(result.choices["team"].probabilities.values()))
+    assert {0: "calm", 1: {"level": "cross"}, 2: "furious"} == dict(result.scores["anger"].legend)
+    assert 4 == result.usage.output_tokens
+
+
+@pytest.mark.parametrize("compression", [False, "zstd", None])
+def test_synchronously(keyed, compression):
+    with client(keyed, compression=compression) as sdk:
+        assert_answered(sdk.system_one(state=STATE, questions=QUESTIONS))
+
+
+@pytest.mark.parametrize("compression", [False, "zstd"])
+def test_asynchronously(keyed, compression):
+    async def ask():
+        async with AsyncTypeSafeClient(api_key="the-key", base_url=keyed.url, compression=compression) as sdk:
+            return await asyncio.gather(*(sdk.system_one(state=STATE, questions=QUESTIONS) for _ in range(8)))
+
+    for result in asyncio.run(ask()):
+        assert_answered(result)
+
+
+def test_over_http2(keyed, certificates):
+    files, context = certificates
+    versions = []
+    with live_server(api_key=("the-key",), **files) as running:
+        http = httpx2.Client(http2=True, verify=context, timeout=20)
+        http.event_hooks["response"].append(lambda response: versions.append(response.http_version))
+        with client(running, http_client=http, timeout=20) as sdk:
+            for _ in range(3):
+                assert_answered(sdk.system_one(state=STATE * 10, questions=QUESTIONS))
+            with pytest.raises(TypeSafeUnprocessableEntityError):
+                sdk.system_one(state=STATE, questions=WRONG)
+        http = httpx2.Client(http2=True, verify=context, timeout=20)
+        with client(running, http_client=http, api_key="wrong", compression=False) as sdk:
+            for _ in range(3):
+                with pytest.raises(TypeSafeAuthenticationError):
+                    sdk.system_one(state=STATE * 10, questions=QUESTIONS)
+            assert_answered_after = client(running, http_client=httpx2.Client(http2=True, verify=context))
+            assert_answered(assert_answered_after.system_one(state=STATE, questions=QUESTIONS))
+    assert {"HTTP/2"} == set(versions)
+
+
+def test_concurrently_over_one_http2_connection(certificates):
+    files, context = certificates
+
+    async def ask(url):
+        http = httpx2.AsyncClient(http2=True, verify=context, limits=httpx2.Limits(max_connections=1), timeout=20)
+        async with AsyncTypeSafeClient(api_key="k", base_url=url, http_client=http) as sdk:
+            return await asyncio.gather(*(sdk.system_one(state=STATE, questions=QUESTIONS) for _ in range(10)))
+
+    with live_server(backend=ToyBackend(seconds=0.05), **files) as running:
+        for result in asyncio.run(ask(running.url)):
+            assert_answered(result)
+
+
+def test_models_are_listed(keyed):
+    with client(keyed) as sdk:
+        assert ["jev-latest", "toy/Toy-1"] == [model.name for model in sdk.models.list().models]
+
+
+def test_raw_questions_of_a_third_party_type(keyed):
+    class Response(BaseModel):
+        model: str
+        answers: dict[str, Any]
+
+    with client(keyed) as sdk:
+        result = sdk.system_one(
+            state=STATE,
+            questions={"labels": {"type": "tags", "names": {"a": "angry", "b": "billing"}}},
+            response_model=Response,
+        )
+    assert "tags" == result.answers["labels"]["type"]
+    assert ["a", "b"] == list(result.answers["labels"]["tags"])
+
+
+def test_a_problem_names_its_place(keyed):
+    with client(keyed) as sdk, pytest.raises(TypeSafeUnprocessableEntityError) as caught:
+        sdk.system_one(state=STATE, questions=WRONG)
+    assert ["body", "questions", "q", "criteria"] == caught.value.body["detail"][0]["loc"]
+    assert caught.value.request_id
+
+
+def test_a_wrong_key_is_an_authentication_error(keyed):
+    with client(keyed, api_key="wrong") as sdk, pytest.raises(TypeSafeAuthenticationError):
+        sdk.system_one(state=STATE, questions=QUESTIONS)
+
+
+def test_bad_requests_are_not_retried(keyed):
+    attempts = []
+    http = httpx2.Client(event_hooks={"request": [attempts.append]})
+    sdk = client(keyed, retry=RetryPolicy(max_retries=5), http_client=http)
+    with sdk, pytest.raises(TypeSafeUnprocessableEntityError):
+        sdk.system_one(state=STATE, questions=WRONG)
+    assert 1 == len(attempts)
+
+
+def test_it_retries_until_the_backend_is_back():
+    backend = ToyBackend(error=BackendUnavailable("gone"))
+    with live_server(backend=backend) as running, client(running) as sdk:
+        threading.Timer(0.5, lambda: setattr(backend, "error", None)).start()
+        assert_answered(sdk.system_one(state=STATE, questions=QUESTIONS))
+    assert backend.error is None
+
+
+def test_it_waits_as_long_as_a_server_at_capacity_says():
+    backend = ToyBackend(seconds=30.0)
+    server = live_server(backend=backend, max_concurrent_requests=1)
+    with server as running, client(running) as sdk, connection(running) as sock:
+        sock.sendall(post(request()))
+        assert eventually(lambda: running.engine.in_flight == 1)
+        with pytest.raises(TypeSafeAPIError) as caught:
+            sdk.system_one(state=STATE, questions=QUESTIONS, retry=RetryPolicy(max_retries=0))
+        assert 529 == caught.value.status
+        threading.Timer(0.2, sock.close).start()
+        backend.seconds = 0.0
+        assert_answered(sdk.system_one(state=STATE, questions=QUESTIONS))
+
+
+def test_a_client_that_times_out_frees_its_place():
+    backend = ToyBackend(seconds=30.0)
+    with live_server(backend=backend) as running:
+        sdk = client(running, timeout=0.3, retry=RetryPolicy(max_retries=0))
+        with sdk, pytest.raises(TypeSafeAPITimeoutError):
+            sdk.system_one(state=STATE, questions=QUESTIONS)
+        assert eventually(lambda: running.engine.in_flight == 0)
+        assert 1 == backend.cancelled
+
+
+def test_a_stream_that_is_reset_cancels_its_evaluation_alone(certificates):
+    files, context = certificates
+    context.set_alpn_protocols(["h2"])
+    backend = ToyBackend(seconds=30.0)
+    h2 = H2Connection()
+    h2.initiate_connection()
+    for stream in (1, 3):
+        head = {":method": "POST", ":path": "/v1/systemone", ":scheme": "https", ":authority": "x"}
+        h2.send_headers(stream, list(head.items()))
+        h2.send_data(stream, request(), end_stream=True)
+    with live_server(backend=backend, **files) as running:
+        plain = socket.create_connection((running.host, running.port))
+        with context.wrap_socket(plain, server_hostname="localhost") as sock:
+            sock.sendall(h2.data_to_send())
+            assert eventually(lambda: backend.running == 2)
+            h2.reset_stream(1)
+            sock.sendall(h2.data_to_send())
+            assert eventually(lambda: backend.running == 1)
+        assert eventually(lambda: running.engine.in_flight == 0)
+        assert 2 == backend.cancelled
+
+
+def eventually(condition, seconds=5):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False

@@ -1,0 +1,31 @@
+"""A server of the toy model in a process of its own: ``python serve_toy.py SECONDS NAME=VALUE...``.
+
+Prints its URL once it accepts requests. ``SECONDS`` is how long each read takes; the rest are settings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from toy_model import ToyBackend, toy_model
+
+from openjev_core.api.app import create_app
+from openjev_core.api.serving.process import run_on_loop
+from openjev_core.api.serving.server import Server, address_of, bound_socket, stop_on_signals
+from openjev_core.engine.engine import engine_for
+from openjev_core.plugins.registry import load_registry
+from openjev_core.settings import load_settings
+
+
+async def main(seconds, flags):
+    settings = load_settings({}, flags=flags).settings
+    stop = asyncio.Event()
+    engine = engine_for(toy_model(ToyBackend(seconds=seconds)), settings, load_registry())
+    with stop_on_signals(stop), bound_socket(settings) as sock:
+        server = Server(create_app(engine), settings, sock)
+        await server.serve(stop, lambda: print(address_of(sock, settings), flush=True))
+
+
+if __name__ == "__main__":
+    run_on_loop(main(float(sys.argv[1]), dict(argument.split("=", 1) for argument in sys.argv[2:])))
