@@ -1,0 +1,180 @@
+"""Fitting temperatures and label biases to labelled scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+from sklearn.model_selection import GroupKFold
+
+from openjev_core.calibration import Correction
+from openjev_core.distribution import LOG_FLOOR
+from openjev_core.engine.scores import OrderScores
+
+FOLDS = 5
+SEED = 0
+BIAS_PENALTY = 0.5
+"""Nats that a squared bias of 1 costs: that of a normal prior of width 1. Without one, a label that is never right in
+the data would be pushed away without end."""
+TEMPERATURES = (0.05, 20.0)
+"""Fits stay between these: beyond, a model's scores say nothing, or everything."""
+
+Form = Literal["none", "temperature", "temperature and bias"]
+FORMS: tuple[Form, ...] = ("none", "temperature", "temperature and bias")
+"""From simple to complex: of two that predict held-out rows equally well, the simpler is taken."""
+
+Floats = NDArray[np.float64]
+
+
+@frozen
+class Example:
+    """A labelled readout.
+
+    Attributes:
+        row: Its row; those of one row stay in one fold.
+        orders: What its options got in each order that was read.
+        label: The position of the right option, in the given order.
+    """
+
+    row: int
+    orders: tuple[OrderScores, ...]
+    label: int
+
+
+@frozen
+class Fit:
+    """A chosen correction and how it was chosen.
+
+    Attributes:
+        form: The form with the lowest held-out log loss.
+        correction: That form, fitted on every example.
+        held_out: Each form's mean log loss on folds that it was not fitted on, in nats.
+    """
+
+    form: Form
+    correction: Correction
+    held_out: dict[Form, float]
+
+
+class Scored:
+    """Examples as arrays, padded to the longest.
+
+    Averaging over orders is linear in the scores: with temperature T and biases b, the averaged log-probabilities are
+    the softmax of ``mean(scores) / T + mean(b of the labels that the option stood under)``.
+    """
+
+    def __init__(self, examples: Sequence[Example], labels: Sequence[str]) -> None:
+        widest = max(len(example.orders[0].scores) for example in examples)
+        self.labels = tuple(labels)
+        self.rows = np.array([example.row for example in examples])
+        self.right = np.array([example.label for example in examples])
+        self.scores = np.full((len(examples), widest), -np.inf)
+        self.standing = np.zeros((len(examples), widest, len(labels)))
+        position = {label: index for index, label in enumerate(labels)}
+        for index, example in enumerate(examples):
+            width = len(example.orders[0].scores)
+            logs = [log_softmax(np.array(order.scores)) for order in example.orders]
+            self.scores[index, :width] = np.mean([np.maximum(log, LOG_FLOOR) for log in logs], axis=0)
+            for order in example.orders:
+                for option, label in enumerate(order.labels):
+                    self.standing[index, option, position[label]] += 1 / len(example.orders)
+
+    def log_probabilities(self, log_temperature: float, bias: Floats) -> Floats:
+        """Per example and option."""
+        with np.errstate(invalid="ignore"):
+            shifted = self.scores / np.exp(log_temperature) + self.standing @ bias
+        return np.asarray(log_softmax(shifted, axis=1))
+
+    def losses(self, log_temperature: float, bias: Floats, members: NDArray[np.int64]) -> Floats:
+        """Minus the log-probability of the right option, for some of the examples."""
+        logs = self.log_probabilities(log_temperature, bias)
+        return np.asarray(-np.maximum(logs[members, self.right[members]], LOG_FLOOR))
+
+
+def fit(examples: Sequence[Example]) -> Fit:
+    """Choose a form by cross-validated log loss and fit it on everything.
+
+    Args:
+        examples: From at least :data:`FOLDS` rows.
+    """
+    scored = Scored(examples, labels_of(examples))
+    everything = np.arange(len(examples))
+    form, held_out = choose(scored, everything)
+    log_temperature, bias = _fitted(scored, everything, form)
+    correction = Correction(
+        temperature=float(np.exp(log_temperature)),
+        bias={} if form != "temperature and bias" else dict(zip(scored.labels, map(float, bias), strict=True)),
+        rows=len(examples),
+    )
+    return Fit(form, correction, held_out)
+
+
+def out_of_fold(examples: Sequence[Example]) -> list[list[float]]:
+    """Each example's corrected probabilities by a fit that has not seen its row: form, temperature and biases."""
+    scored = Scored(examples, labels_of(examples))
+    predicted: list[list[float]] = [[] for _ in examples]
+    for training, held_out in folds(scored.rows, np.arange(len(examples))):
+        form, _ = choose(scored, training)
+        logs = scored.log_probabilities(*_fitted(scored, training, form))
+        for index in held_out:
+            width = len(examples[index].orders[0].scores)
+            predicted[index] = np.exp(logs[index, :width]).tolist()
+    return predicted
+
+
+def uncorrected(examples: Sequence[Example]) -> list[list[float]]:
+    """Each example's probabilities as they are."""
+    scored = Scored(examples, labels_of(examples))
+    logs = scored.log_probabilities(0.0, np.zeros(len(scored.labels)))
+    return [np.exp(row[: len(e.orders[0].scores)]).tolist() for row, e in zip(logs, examples, strict=True)]
+
+
+def labels_of(examples: Sequence[Example]) -> list[str]:
+    """Every label that an option stood under, in the order of their first appearance."""
+    return list(dict.fromkeys(label for e in examples for order in e.orders for label in order.labels))
+
+
+def choose(scored: Scored, members: NDArray[np.int64]) -> tuple[Form, dict[Form, float]]:
+    """The form that predicts held-out folds of some examples best, and each one's held-out log loss."""
+    held_out: dict[Form, float] = {}
+    for form in FORMS:
+        losses = [
+            scored.losses(*_fitted(scored, training, form), others) for training, others in folds(scored.rows, members)
+        ]
+        held_out[form] = float(np.concatenate(losses).mean())
+    best = min(held_out.values())
+    return next(form for form in FORMS if held_out[form] <= best + 1e-4), held_out
+
+
+def folds(rows: NDArray[np.int64], members: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """``(training, held out)`` positions; the examples of one row are never on both sides."""
+    count = min(FOLDS, len(np.unique(rows[members])))
+    splitter = GroupKFold(n_splits=count, shuffle=True, random_state=SEED)
+    return [(members[a], members[b]) for a, b in splitter.split(members, groups=rows[members])]
+
+
+def _fitted(scored: Scored, members: NDArray[np.int64], form: Form) -> tuple[float, Floats]:
+    """Log temperature and biases of one form, fitted on some examples."""
+    zero = np.zeros(len(scored.labels))
+    if form == "none":
+        return 0.0, zero
+
+    def objective(parameters: Floats) -> float:
+        bias = parameters[1:] if form == "temperature and bias" else zero
+        penalty = BIAS_PENALTY * float(bias @ bias) / len(members)
+        return float(scored.losses(parameters[0], bias, members).mean()) + penalty
+
+    bounds = [tuple(np.log(TEMPERATURES))]
+    if form == "temperature and bias":
+        bounds += [(-20.0, 20.0)] * len(zero)
+    found = _minimum(objective, np.zeros(len(bounds)), bounds)
+    return float(found[0]), found[1:] if form == "temperature and bias" else zero
+
+
+def _minimum(objective: Callable[[Floats], float], start: Floats, bounds: Sequence[tuple[float, ...]]) -> Floats:
+    return np.asarray(minimize(objective, start, method="L-BFGS-B", bounds=bounds).x)

@@ -1,0 +1,52 @@
+"""Saying where in a user's files something is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from openjev_core.errors import Loc, Problem, RequestError, describe_problem
+
+MOST_SHOWN = 20
+"""Problems that are listed one by one; a file of a million rows must not become a million lines."""
+
+
+def file_error(path: object, msg: str) -> RequestError:
+    """An error about a whole file."""
+    return RequestError.at((str(path),), msg)
+
+
+def row_error(place: str, loc: Loc, msg: str) -> RequestError:
+    """An error about a field of a row.
+
+    Args:
+        place: The row, such as ``tickets.jsonl line 7``.
+        loc: The field's path in the row.
+        msg: What was found, what is accepted.
+    """
+    return in_row(place, RequestError.at(loc, msg))
+
+
+def in_row(place: str, error: RequestError) -> RequestError:
+    """An error with paths inside a row, with the row before them: ``tickets.jsonl line 7: labels.team: ...``."""
+    return RequestError([Problem((place,), describe_problem(problem), problem.type) for problem in error.problems])
+
+
+def raise_all(problems: Sequence[Problem]) -> None:
+    """Raise what was found, if anything was; the first ones in full and the rest as a count.
+
+    Raises:
+        RequestError: ``problems`` is not empty.
+    """
+    if not problems:
+        return
+    shown: list[Problem] = list(problems[:MOST_SHOWN])
+    if len(problems) > MOST_SHOWN:
+        shown.append(Problem((), f"and {len(problems) - MOST_SHOWN} more problems of this kind in other rows"))
+    raise RequestError(shown)
+
+
+def listed(words: Iterable[object], most: int = 12) -> str:
+    """Words for a message: the first of them, and how many more there are."""
+    known = [str(word) for word in words]
+    rest = f" and {len(known) - most} more" if len(known) > most else ""
+    return ", ".join(known[:most]) + rest

@@ -1,0 +1,53 @@
+"""Plots as SVG, to stand in a page that loads nothing."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+Bins = Sequence[Mapping[str, Any]]
+
+
+def reliability_plot(series: Mapping[str, Bins]) -> str:
+    """A reliability diagram: confidence against accuracy, one line per name."""
+    figure, axes = _figure("mean confidence", "accuracy")
+    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1, linestyle="--")
+    for name, bins in series.items():
+        confidence = [one["confidence"] for one in bins]
+        accuracy = [one["accuracy"] for one in bins]
+        axes.plot(confidence, accuracy, marker="o", markersize=4, linewidth=1.2, label=name)
+    if len(series) > 1:
+        axes.legend(frameon=False, fontsize=8)
+    return _svg(figure)
+
+
+def risk_coverage_plot(points: Sequence[Mapping[str, float]]) -> str:
+    """Error rate against the share of answers that are kept."""
+    figure, axes = _figure("coverage: share of answers kept", "risk: error rate of those")
+    axes.step([p["coverage"] for p in points], [p["risk"] for p in points], where="post", linewidth=1.2)
+    return _svg(figure)
+
+
+def _figure(x: str, y: str) -> tuple[Figure, Axes]:
+    # Figure itself, not pyplot: that keeps every figure it ever made, and asks for a display.
+    figure = Figure(figsize=(3.6, 3.2), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel(x, fontsize=8)
+    axes.set_ylabel(y, fontsize=8)
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _svg(figure: Figure) -> str:
+    written = io.StringIO()
+    figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    text = written.getvalue()
+    # Inside HTML, an XML declaration and a doctype that names a remote DTD have no place.
+    return text[text.index("<svg") :]

@@ -1,0 +1,136 @@
+"""Reading records from JSONL, CSV and Parquet files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from openjev_core.errors import RequestError
+from openjev_core.evaluating.extra import needs_extra
+from openjev_core.evaluating.places import file_error, in_row, listed, row_error
+from openjev_core.json_document import parse_document
+
+FORMATS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+
+
+@frozen
+class Record:
+    """One row of a file as it stands there.
+
+    Attributes:
+        place: For messages: ``tickets.jsonl line 7``.
+        fields: Column to value. Of CSV, every value is a string.
+    """
+
+    place: str
+    fields: Mapping[str, Any]
+
+
+def read_records(path: Path) -> list[Record]:
+    """Read a file, by its name's ending.
+
+    Raises:
+        RequestError: It cannot be read, holds no rows, or its rows do not all have the same columns. Names the row.
+        StartupError: It is a Parquet file, and what reads those is not installed.
+    """
+    readers: Mapping[str, Callable[[Path], Iterator[Record]]] = {
+        ".jsonl": _jsonl,
+        ".ndjson": _jsonl,
+        ".csv": lambda path: _delimited(path, ","),
+        ".tsv": lambda path: _delimited(path, "\t"),
+        ".parquet": _parquet,
+    }
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise file_error(path, f"a file of rows ends in one of {', '.join(FORMATS)}")
+    try:
+        records = list(reader(path))
+    except OSError as error:
+        raise file_error(path, f"cannot be read: {error.strerror or error}") from None
+    if not records:
+        raise file_error(path, "holds no rows")
+    _check_columns(records)
+    return records
+
+
+def _jsonl(path: Path) -> Iterator[Record]:
+    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        place = f"{path.name} line {number}"
+        try:
+            value = parse_document(line)
+        except RequestError as error:
+            # The parser speaks of a request's body, of which this line is one.
+            raise in_row(place, error) from None
+        if not isinstance(value, dict):
+            raise row_error(place, (), "expected a JSON object in each line")
+        yield Record(place, value)
+
+
+def _delimited(path: Path, delimiter: str) -> Iterator[Record]:
+    try:
+        # A byte order mark, which spreadsheet programs write, is no part of the first column's name.
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise file_error(path, f"is not valid UTF-8: {error.reason} at byte {error.start}") from None
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        header = next(reader, [])
+        if repeated := sorted({name for name in header if header.count(name) > 1}):
+            raise file_error(path, f"the header has these columns twice: {listed(repeated)}")
+        started = reader.line_num + 1
+        for values in reader:
+            place, started = f"{path.name} line {started}", reader.line_num + 1
+            if not values:
+                continue
+            if len(values) != len(header):
+                raise row_error(place, (), f"expected {len(header)} columns as in the header, found {len(values)}")
+            yield Record(place, dict(zip(header, values, strict=True)))
+    except csv.Error as error:
+        raise file_error(path, f"line {reader.line_num} is no CSV: {error}") from None
+
+
+def _parquet(path: Path) -> Iterator[Record]:
+    polars = needs_extra("polars", "Parquet files")
+    try:
+        frame = polars.read_parquet(path)
+    except polars.exceptions.PolarsError as error:
+        raise file_error(path, f"is no Parquet file that can be read: {error}") from None
+    for number, fields in enumerate(frame.iter_rows(named=True), start=1):
+        place = f"{path.name} row {number}"
+        yield Record(place, {name: _json_value(place, name, value) for name, value in fields.items()})
+
+
+def _json_value(place: str, name: str, value: Any) -> Any:
+    """A Parquet value as JSON has it: dates and times as ISO 8601 text, decimals as their digits."""
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _json_value(place, name, child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_json_value(place, name, child) for child in value]
+    if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise row_error(place, (name,), f"holds {value!r:.40}, which JSON does not have; convert the column to text")
+
+
+def _check_columns(records: list[Record]) -> None:
+    expected = records[0].fields.keys()
+    for record in records[1:]:
+        if missing := [name for name in expected if name not in record.fields]:
+            msg = f"missing; the first row has it, and all rows must have the same fields ({listed(expected)})"
+            raise row_error(record.place, (missing[0],), msg)
+        if extra := [name for name in record.fields if name not in expected]:
+            msg = f"the first row does not have this field, and all rows must have the same ({listed(expected)})"
+            raise row_error(record.place, (extra[0],), msg)
