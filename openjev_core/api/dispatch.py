@@ -13,6 +13,8 @@ from openjev_core.api.incoming import ClientGone, Incoming
 from openjev_core.api.keys import Keys
 from openjev_core.errors import MethodNotAllowed, NotFound
 
+NOT_MODIFIED = 304
+
 Handler = Callable[[Exchange, Incoming], Awaitable[Reply]]
 
 
@@ -69,7 +71,9 @@ class Dispatch:
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets JSON and the log gets the error
             exchange.error = error
             reply = error_reply(error, exchange.request_id)
-        headers = [(b"content-length", b"%d" % len(reply.body)), *reply.headers]
+        # A 304 has no body, and must not announce the length of one.
+        length = [] if reply.status == NOT_MODIFIED else [(b"content-length", b"%d" % len(reply.body))]
+        headers = [*length, *reply.headers]
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         if incoming.ended:
             await send({"type": "http.response.body", "body": reply.body})

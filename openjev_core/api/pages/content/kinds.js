@@ -1,0 +1,231 @@
+// What a form has to know of a JSON schema, and how the form's drafts and the request's JSON turn into each other.
+//
+// A node describes one place of a question: { kind, nullable, ... }. A draft is what the form holds for it: plain data
+// that can be stored, and that may be half written. Each kind knows
+//   blank      a draft of nothing
+//   isEmpty    whether a draft says nothing
+//   toTree     draft to JSON tree; what is wrong is reported, at a path
+//   fromTree   JSON tree to draft, or undefined when the tree is of another kind
+//   revive     stored data to draft, or undefined when it is none
+
+import { Digits, parse, write } from "./json-tree.js";
+
+const MAX_DEPTH = 8;
+
+/** The node of a schema. What has no form of its own is edited as JSON. */
+export function nodeOf(schema, components, depth = 0) {
+  if (depth > MAX_DEPTH || schema === null || typeof schema !== "object") return { kind: "json", nullable: true };
+  if (schema.$ref) {
+    const target = components[decodeURIComponent(schema.$ref.split("/").at(-1))];
+    return { ...nodeOf(target, components, depth + 1), ...described(schema) };
+  }
+  const found = alternatives(schema);
+  const nullable = found.some(isNull);
+  const others = found.filter((one) => !isNull(one));
+  if (others.length === 1) {
+    const inner = others[0] === schema ? plainNode(schema, components, depth) : nodeOf(others[0], components, depth + 1);
+    return { ...inner, nullable: nullable || inner.nullable, ...described(schema) };
+  }
+  const isContent = others.some((one) => one.type === "string") && others.every((one) => isFree(one));
+  return { kind: isContent ? "content" : "json", nullable: nullable || others.length === 0, ...described(schema) };
+}
+
+function alternatives(schema) {
+  if (Array.isArray(schema.anyOf)) return schema.anyOf;
+  if (Array.isArray(schema.oneOf)) return schema.oneOf;
+  if (Array.isArray(schema.type)) return schema.type.map((type) => ({ ...schema, type }));
+  return [schema];
+}
+
+function isNull(schema) {
+  return schema.type === "null" || schema.const === null;
+}
+
+function isFree(schema) {
+  if (schema.type === "string") return schema.enum === undefined;
+  if (schema.type === "object") return schema.properties === undefined;
+  return schema.type === "array" && (schema.items === undefined || Object.keys(schema.items).length === 0);
+}
+
+function described({ description, default: standard }) {
+  return { ...(description === undefined ? {} : { description }), ...(standard === undefined ? {} : { standard }) };
+}
+
+function plainNode(schema, components, depth) {
+  const nullable = false;
+  if (schema.const !== undefined) return { kind: "enum", nullable, options: [schema.const] };
+  if (Array.isArray(schema.enum)) {
+    return { kind: "enum", nullable: schema.enum.includes(null), options: schema.enum.filter((one) => one !== null) };
+  }
+  if (schema.type === "string") return { kind: "text", nullable };
+  if (schema.type === "boolean") return { kind: "boolean", nullable };
+  if (schema.type === "number" || schema.type === "integer") return { kind: "number", nullable };
+  if (schema.type === "array" && schema.items && Object.keys(schema.items).length > 0) {
+    return { kind: "list", nullable, item: nodeOf(schema.items, components, depth + 1) };
+  }
+  if (schema.type === "object" && schema.properties) {
+    const required = new Set(schema.required ?? []);
+    const fields = Object.entries(schema.properties)
+      .filter(([name]) => name !== "type")
+      .map(([name, property]) => ({ name, required: required.has(name), node: nodeOf(property, components, depth + 1) }));
+    return { kind: "object", nullable, fields };
+  }
+  if (schema.type === "object" && schema.additionalProperties && typeof schema.additionalProperties === "object") {
+    return { kind: "map", nullable, value: nodeOf(schema.additionalProperties, components, depth + 1) };
+  }
+  return { kind: "json", nullable: Object.keys(schema).length === 0 };
+}
+
+const isText = (value) => typeof value === "string";
+const asText = (value) => (isText(value) ? value : undefined);
+
+/** Reads JSON that a person wrote; what is wrong with it is reported at its path. */
+export function parsed(text, path, report) {
+  try {
+    return parse(text);
+  } catch (error) {
+    report(path, error.message);
+    return null;
+  }
+}
+
+export const KINDS = {
+  content: {
+    blank: () => ({ json: false, text: "" }),
+    isEmpty: (_, draft) => draft.text.trim() === "",
+    toTree: (_, draft, path, report) => (draft.json ? parsed(draft.text, path, report) : draft.text),
+    fromTree: (_, tree) => (isText(tree) ? { json: false, text: tree } : { json: true, text: write(tree, 2) }),
+    revive: (_, value) => (isText(value?.text) ? { json: value.json === true, text: value.text } : undefined),
+  },
+  json: {
+    blank: () => "",
+    isEmpty: (_, draft) => draft.trim() === "",
+    toTree: (_, draft, path, report) => parsed(draft, path, report),
+    fromTree: (_, tree) => write(tree, 2),
+    revive: (_, value) => asText(value),
+  },
+  text: {
+    blank: () => "",
+    isEmpty: (_, draft) => draft === "",
+    toTree: (_, draft) => draft,
+    fromTree: (_, tree) => asText(tree),
+    revive: (_, value) => asText(value),
+  },
+  number: {
+    blank: () => "",
+    isEmpty: (_, draft) => draft.trim() === "",
+    toTree: (_, draft, path, report) => {
+      const tree = parsed(draft.trim(), path, () => {});
+      if (!(tree instanceof Digits)) report(path, "a number is needed here, such as 3 or 0.5");
+      return tree;
+    },
+    fromTree: (_, tree) => (tree instanceof Digits ? tree.text : undefined),
+    revive: (_, value) => asText(value),
+  },
+  boolean: {
+    blank: () => "",
+    isEmpty: (_, draft) => draft === "",
+    toTree: (_, draft, path, report) => parsed(draft, path, report),
+    fromTree: (_, tree) => (typeof tree === "boolean" ? String(tree) : undefined),
+    revive: (_, value) => (["", "true", "false"].includes(value) ? value : undefined),
+  },
+  enum: {
+    blank: () => "",
+    isEmpty: (_, draft) => draft === "",
+    toTree: (_, draft, path, report) => parsed(draft, path, report),
+    fromTree: (node, tree) => node.options.map((one) => JSON.stringify(one)).find((one) => one === write(tree)),
+    revive: (node, value) => ["", ...node.options.map((one) => JSON.stringify(one))].find((one) => one === value),
+  },
+  object: {
+    blank: (node) => Object.fromEntries(node.fields.map(({ name, node: inner, required }) => [name, blank(inner, required)])),
+    isEmpty: (node, draft) => node.fields.every(({ name, node: inner }) => isEmpty(inner, draft[name])),
+    toTree: (node, draft, path, report) => {
+      const members = new Map();
+      for (const { name, node: inner, required } of node.fields) {
+        const tree = toTree(inner, draft[name], [...path, name], report, required);
+        if (tree !== undefined) members.set(name, tree);
+      }
+      return members;
+    },
+    fromTree: (node, tree) => {
+      const known = new Set(node.fields.map(({ name }) => name));
+      if (!(tree instanceof Map) || [...tree.keys()].some((key) => !known.has(key))) return undefined;
+      return joined(node.fields.map(({ name, node: inner }) => [name, tree.has(name) ? fromTree(inner, tree.get(name)) : blank(inner)]));
+    },
+    revive: (node, value) => {
+      if (value === null || typeof value !== "object") return undefined;
+      return joined(node.fields.map(({ name, node: inner }) => [name, KINDS[inner.kind].revive(inner, value[name])]));
+    },
+  },
+  map: {
+    blank: (node, required) => (required ? [["", blank(node.value)], ["", blank(node.value)]] : []),
+    isEmpty: (_, draft) => draft.length === 0,
+    toTree: (node, draft, path, report) => {
+      const members = new Map();
+      for (const [key, value] of draft) {
+        if (key === "") report([...path, key], "a name is needed here; fill it in or remove the row");
+        else if (members.has(key)) report([...path, key], "this name stands twice; names must differ");
+        members.set(key, toTree(node.value, value, [...path, key], report, true));
+      }
+      return members;
+    },
+    fromTree: (node, tree) => {
+      if (!(tree instanceof Map)) return undefined;
+      return complete([...tree].map(([key, value]) => pair(key, fromTree(node.value, value))));
+    },
+    revive: (node, value) => {
+      if (!Array.isArray(value)) return undefined;
+      return complete(value.map((row) => (isText(row?.[0]) ? pair(row[0], KINDS[node.value.kind].revive(node.value, row[1])) : undefined)));
+    },
+  },
+  list: {
+    blank: (node, required) => (required ? [blank(node.item), blank(node.item)] : []),
+    isEmpty: (_, draft) => draft.length === 0,
+    toTree: (node, draft, path, report) =>
+      draft.map((item, index) => {
+        const here = [...path, index];
+        if (isEmpty(node.item, item) && !node.item.nullable) report(here, "this row is empty; fill it in or remove it");
+        return toTree(node.item, item, here, report, true);
+      }),
+    fromTree: (node, tree) => (Array.isArray(tree) ? complete(tree.map((item) => fromTree(node.item, item))) : undefined),
+    revive: (node, value) =>
+      Array.isArray(value) ? complete(value.map((item) => KINDS[node.item.kind].revive(node.item, item))) : undefined,
+  },
+};
+
+function pair(key, value) {
+  return value === undefined ? undefined : [key, value];
+}
+
+function complete(drafts) {
+  return drafts.includes(undefined) ? undefined : drafts;
+}
+
+function joined(entries) {
+  return entries.some(([, draft]) => draft === undefined) ? undefined : Object.fromEntries(entries);
+}
+
+/** A draft of nothing. A required map or list starts with two rows to fill in. */
+export function blank(node, required = false) {
+  return KINDS[node.kind].blank(node, required);
+}
+
+/** Whether a draft says nothing at all. */
+export function isEmpty(node, draft) {
+  return KINDS[node.kind].isEmpty(node, draft);
+}
+
+/** A draft as a JSON tree; undefined when the request is better off without it. */
+export function toTree(node, draft, path, report, required) {
+  if (isEmpty(node, draft)) {
+    if (!required) return undefined;
+    if (node.nullable) return null;
+  }
+  return KINDS[node.kind].toTree(node, draft, path, report);
+}
+
+/** A JSON tree as a draft; undefined when the form cannot show it without losing something. */
+export function fromTree(node, tree) {
+  if (tree === null && node.nullable) return blank(node);
+  return KINDS[node.kind].fromTree(node, tree);
+}

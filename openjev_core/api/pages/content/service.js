@@ -1,0 +1,89 @@
+// Calls to this server. The key is held here, in memory, and nowhere else: a reload forgets it.
+
+/** A reply that is no answer, or no reply (`status` null). `problems` is the wire's list for a 422, else null. */
+export class Refusal extends Error {
+  constructor(status, message, problems, requestId) {
+    super(message);
+    this.status = status;
+    this.problems = problems;
+    this.requestId = requestId;
+  }
+}
+
+export class Service {
+  #key = null;
+
+  /** `askForKey(refused)` resolves to a key, or to null when the person gives none. */
+  constructor(askForKey) {
+    this.askForKey = askForKey;
+  }
+
+  get hasKey() {
+    return this.#key !== null;
+  }
+
+  url(path) {
+    return new URL(path, document.baseURI).href;
+  }
+
+  /** The JSON of a GET. */
+  async get(path) {
+    return (await this.#call(path, {})).body;
+  }
+
+  /** What `/health` says, in sickness too; null when nothing answers. */
+  async health() {
+    try {
+      const response = await fetch(this.url("health"), { cache: "no-store", credentials: "omit" });
+      return await response.json();
+    } catch {
+      return null;
+    }
+  }
+
+  /** POST a JSON text. Resolves to `{ body, headers, milliseconds }`; rejects with a Refusal. */
+  async post(path, text, signal) {
+    return this.#call(path, { method: "POST", body: text, signal, headers: { "content-type": "application/json" } });
+  }
+
+  /** Ask for a key, and use it from now on. */
+  async changeKey(refused = false) {
+    const key = await this.askForKey(refused);
+    if (key !== null) this.#key = key === "" ? null : key;
+    return key !== null;
+  }
+
+  async #call(path, options) {
+    for (;;) {
+      const headers = { ...options.headers, ...(this.#key === null ? {} : { authorization: `Bearer ${this.#key}` }) };
+      const started = performance.now();
+      const { response, text } = await this.#fetched(path, { ...options, headers });
+      const milliseconds = performance.now() - started;
+      if (response.ok) return { body: JSON.parse(text), text, headers: response.headers, milliseconds };
+      if (response.status === 401 && (await this.changeKey(this.#key !== null))) continue;
+      throw refusalOf(response, text);
+    }
+  }
+
+  async #fetched(path, options) {
+    try {
+      const response = await fetch(this.url(path), { ...options, cache: "no-store", credentials: "omit" });
+      return { response, text: await response.text() };
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Refusal(null, `the server could not be reached (${error.message})`, null, null);
+    }
+  }
+}
+
+function refusalOf(response, text) {
+  const requestId = response.headers.get("x-typesafe-request-id");
+  let detail;
+  try {
+    detail = JSON.parse(text).detail;
+  } catch {
+    return new Refusal(response.status, `the server answered ${response.status} with no JSON`, null, requestId);
+  }
+  if (Array.isArray(detail)) return new Refusal(response.status, "the request has problems", detail, requestId);
+  return new Refusal(response.status, detail?.message ?? `the server answered ${response.status}`, null, requestId);
+}
