@@ -45,8 +45,6 @@ def member_fault(question_type: QuestionType[Any, Any]) -> str | None:
     for role in ("readouts", "reduce", "suffix"):
         if not callable(getattr(question_type, role)):
             return f": its {role} cannot be called; give a function"
-    if not isinstance(question_type.summary, str) or not question_type.summary.strip():
-        return ": its summary is no text; say in one line what it answers"
     for label in question_type.labels:
         if not isinstance(label, str) or not label or label != label.strip():
             return f": its label {label!r} is no text without outer white space"

@@ -94,7 +94,7 @@ BREAKS = [
     ("examples", "there are none", broken(examples=())),
     ("summary", "it is ''", broken(summary="")),
     ("summary", "it is 'two\\nlines'", broken(summary="two\nlines")),
-    ("structure, example 0", "it is a str", broken(examples=("Which side?",))),
+    ("record", "an example is a str", broken(examples=("Which side?",))),
     ("structure, example 0", "does not structure", broken(examples=(Coin(instructions=7),))),  # type: ignore[arg-type]
     ("readouts, example 0", "there are none", broken(readouts=lambda question: [])),
     ("readouts, example 0", "raised ZeroDivisionError", broken(readouts=lambda question: [1 / 0])),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.resources
+import importlib.util
 import re
-import runpy
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -78,5 +79,10 @@ def first_prompt(module: Path, constant: str) -> str:
     """The prompt of the type's first example, from the file just written."""
     from openjev_core.testing.prompts import rendered_prompts  # noqa: PLC0415 - for this command alone
 
-    question_type = runpy.run_path(str(module))[constant]
+    spec = importlib.util.spec_from_file_location(module.parent.name, module)
+    assert spec is not None and spec.loader is not None  # noqa: S101, PT018 - a path that ends in .py has both
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = loaded  # where the annotations of its classes are looked up
+    spec.loader.exec_module(loaded)
+    question_type = getattr(loaded, constant)
     return rendered_prompts(question_type, question_type.examples[0])
