@@ -18,8 +18,10 @@ from openjev_core.distribution import ConfidenceFormula
 from openjev_core.errors import SettingsError
 
 PREFIX = "OPENJEV_"
-FOREIGN = ("OPENJEV_URL", "OPENJEV_TEST_")
-"""Variables with the prefix that belong to the client side and to the tests."""
+CLIENT = "OPENJEV_URL"
+"""The variable with the prefix that belongs to the client side."""
+TESTS = "OPENJEV_TEST_"
+"""What the variables that belong to the tests begin with."""
 
 Origin = Literal["default", "environment", "flag", "preset"]
 Parser = Callable[[str], Any]
@@ -80,7 +82,11 @@ def flag(value: str) -> bool:
 
 def words(value: str) -> tuple[str, ...]:
     """A comma-separated list."""
-    return tuple(word.strip() for word in value.split(",") if word.strip())
+    found = tuple(word.strip() for word in value.split(",") if word.strip())
+    if value and not found:
+        # An API key of "," must not open the server to everyone.
+        raise ValueError("a comma-separated list of at least one entry")
+    return found
 
 
 def order_count(value: str) -> int | Literal["full", "adaptive"]:
@@ -95,12 +101,28 @@ def order_count(value: str) -> int | Literal["full", "adaptive"]:
 
 def setting(default: Any, parse: Parser, meaning: str, *, secret: bool = False) -> Any:
     """An attrs field with what is needed to read it from text and to describe it."""
-    return attrs.field(default=default, metadata={"parse": parse, "meaning": meaning, "secret": secret})
+    metadata = {"parse": parse, "meaning": meaning, "secret": secret}
+    return attrs.field(default=default, validator=_check_value, metadata=metadata)
+
+
+def _check_value(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    """Hold settings that code makes to the rules of those that are read from text."""
+    if value == field.default:
+        return
+    parsed = parse_value(field, value, f"Settings.{field.name}")
+    if parsed != value:
+        raise SettingsError(
+            f"Settings.{field.name}: expected a {type(parsed).__name__}, found a {type(value).__name__}"
+        )
 
 
 @frozen(kw_only=True)
 class Settings:
-    """What one server or engine runs with. Field by field, the variables of the README's configuration table."""
+    """What one server or engine runs with. Field by field, the variables of the README's configuration table.
+
+    Raises:
+        SettingsError: A value is not accepted. Names the field, the value and what is accepted.
+    """
 
     model: str | None = setting(
         None, text, "weights and tokenizer source: a path or a Hugging Face name; the engine's own when unset"
@@ -121,7 +143,9 @@ class Settings:
     threads: int | None = setting(None, integer(1), "threads of the embedded engine; the physical cores when unset")
     host: str = setting("127.0.0.1", text, "address to listen on")
     port: int = setting(8000, integer(0, 65535), "port to listen on; 0 takes a free one")
-    certfile: str | None = setting(None, text, "TLS certificate chain in PEM; with it the server speaks HTTPS and HTTP/2")
+    certfile: str | None = setting(
+        None, text, "TLS certificate chain in PEM; with it the server speaks HTTPS and HTTP/2"
+    )
     keyfile: str | None = setting(None, text, "the certificate's private key in PEM")
     workers: int = setting(1, integer(1, 64), "processes that serve, each with its share of the concurrency limits")
     trusted_proxies: tuple[str, ...] = setting(
@@ -213,7 +237,7 @@ def load_settings(
 
 def parse_value(field: attrs.Attribute[Any], raw: Any, shown: str) -> Any:
     """``raw`` as the field's type, or :class:`SettingsError` in terms of ``shown``, the name that the user gave."""
-    if isinstance(raw, tuple):
+    if isinstance(raw, (tuple, list)):
         raw = ",".join(raw)
     try:
         return field.metadata["parse"](str(raw))
@@ -235,7 +259,7 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     known = [variable(field.name) for field in attrs.fields(Settings)]
     warnings = []
     for name in sorted(environ):
-        if not name.startswith(PREFIX) or name in known or name.startswith(FOREIGN):
+        if not name.startswith(PREFIX) or name.startswith(TESTS) or name in known or name == CLIENT:
             continue
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else "; `openjev settings` lists them"
