@@ -54,11 +54,11 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember the transport."""
-        assert isinstance(transport, asyncio.Transport)
+        # No check of its class: uvloop's transports are not asyncio's.
         self.transport = transport
         self.open.add(self)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
+    def connection_lost(self, exc: Exception | None) -> None:
         """Tell the request in progress, if there is one."""
         self.transport = None
         self.open.discard(self)

@@ -35,7 +35,7 @@ def standin(tmp_path):
         "TMPDIR": str(tmp_path),
         "OPENJEV_API_KEY": "clients-secret",
         "HF_TOKEN": "hub-secret",
-        "SGLANG_PYTHON": sys.executable,
+        "OPENJEV_SGLANG_PYTHON": sys.executable,
     }
 
 
@@ -150,7 +150,10 @@ async def test_an_unknown_profile():
 async def api(standin, frontend):
     """The API's stand-in as a process, ready."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(DOUBLES / "launching_api.py"), frontend, env=standin, stdout=asyncio.subprocess.PIPE
+        sys.executable,
+        str(DOUBLES / "launching_api.py"),
+        env={**standin, "OPENJEV_FRONTEND": frontend},
+        stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
     try:

@@ -1,0 +1,100 @@
+"""The real SGLang as a child: whatever is killed, nothing is left, and the end is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from sglang_fixtures import REAL, launched_real_sglang
+
+from openjev_core.backends.sglang import open_sglang
+from openjev_core.errors import BackendUnavailable, DeadlineExceeded
+from openjev_core.launch.guardian import descendants
+from openjev_core.settings import Settings
+
+pytestmark = [pytest.mark.anyio, pytest.mark.sglang]
+
+
+@pytest.fixture
+def own_sglang(frontend):
+    """A server of this test's own."""
+    where = os.environ.get(REAL, "http")
+    if where.startswith("http"):
+        pytest.skip(f"{REAL} names no directory")
+    with ExitStack() as stack:
+        yield stack.enter_context(launched_real_sglang(Path(where), frontend))
+
+
+def command_line(pid):
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def left_after(pids, seconds):
+    for _ in range(int(seconds * 10)):
+        if not any(alive(pid) for pid in pids):
+            break
+        time.sleep(0.1)
+    return [command_line(pid) for pid in pids if alive(pid)]
+
+
+VICTIMS = {"api": "launching_api", "guardian": "guardian.py", "main": "sglang.launch_server", "worker": "scheduler"}
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_whatever_is_killed_nothing_is_left(own_sglang, victim):
+    launcher = own_sglang.launcher
+    pids = {launcher.pid, *descendants(launcher.pid)}
+    assert len(pids) >= 4
+    named = [pid for pid in pids if VICTIMS[victim] in command_line(pid)]
+    # The guardian's command line holds SGLang's.
+    (struck,) = [pid for pid in named if (victim == "guardian") == ("guardian.py" in command_line(pid))]
+    os.kill(struck, signal.SIGKILL)
+    output = launcher.stdout.read()
+    code = launcher.wait(30)
+    assert left_after(pids, 10) == []
+    if victim == "api":
+        assert code == -signal.SIGKILL
+    else:
+        assert code == 5
+        assert "ended" in output
+
+
+async def test_a_stopped_server_is_noticed_and_serves_again_when_it_goes_on(own_sglang):
+    pids = [pid for pid in descendants(own_sglang.launcher.pid) if "guardian.py" not in command_line(pid)]
+    settings = Settings(request_timeout=3.0)
+    key = own_sglang.api_key
+    async with open_sglang(own_sglang.url, settings, vocab_size=own_sglang.vocab_size, api_key=key) as backend:
+        await backend.check()
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(BackendUnavailable):
+                await backend.check()
+            with pytest.raises(DeadlineExceeded):
+                async with backend.prefix((5, 6, 7), key="state"):
+                    pass
+            assert backend.slots.free == backend.slots.size
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+        await backend.check()
+        async with backend.prefix((5, 6, 7), key="state") as warm:
+            assert warm.warm_up.prompt_tokens == 3
+
+
+@pytest.mark.usefixtures("own_sglang")
+def test_no_secret_is_in_the_process_list():
+    listed = subprocess.run(["ps", "axww", "-o", "args"], check=True, capture_output=True, text=True).stdout
+    assert "key-of-the-tests" not in listed
