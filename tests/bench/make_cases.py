@@ -1,0 +1,164 @@
+"""Write cases/desk.jsonl: messages to a shop's help desk whose labels are right by construction.
+
+Facts are drawn first, and each is told by a sentence that states it, so every label follows from the text. Same seed,
+same file.
+
+    uv run python tests/bench/make_cases.py
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+ROWS = 240
+SEED = 20
+OUT = Path(__file__).parent / "cases" / "desk.jsonl"
+
+OPENINGS = [
+    "Hello,", "Good morning,", "Hi there,", "Dear team,", "To whom it may concern,", "Hey,",
+    "Hello, a customer of three years here.", "Hi, I found this address on your site.",
+]  # fmt: skip
+
+TEAM = {
+    "billing": [
+        "My card was charged twice for the same {product}.",
+        "The invoice for the {product} shows a higher amount than the one I agreed to.",
+        "Your bill lists a discount for the {product} that was never taken off.",
+        "I need a receipt with my company's tax number for the {product}.",
+        "The monthly payment for the {product} went out three days early.",
+    ],
+    "technical": [
+        "The {product} switches itself off after about a minute.",
+        "Since the last update the {product} shows an error and will not start.",
+        "The {product} loses its connection whenever I use it.",
+        "A light on the {product} blinks red and the manual does not say why.",
+        "The {product} makes a grinding noise and then stops.",
+    ],
+    "delivery": [
+        "The parcel with the {product} has been at the same depot for eight days.",
+        "The courier left the {product} at a house across town.",
+        "Tracking says that the {product} arrived, and nothing is here.",
+        "The box of the {product} came soaked and torn open.",
+        "I moved last week, and the {product} is on its way to my old address.",
+    ],
+    "account": [
+        "I cannot sign in to look at the order of my {product}, the site says my password is wrong.",
+        "Please change the e-mail address under which I bought the {product}.",
+        "The link to reset my password, which I need to register the {product}, never comes.",
+        "I would like my profile, and all you know of me from buying the {product}, deleted.",
+        "My account was locked when I tried to register the {product}.",
+    ],
+}
+PRODUCT = ["coffee machine", "desk lamp", "rain jacket", "bicycle pump", "wireless headset"]
+REFUND = {
+    True: [
+        "I want my money back.",
+        "Please return what I paid to my card.",
+        "I am sending this back and expect a full refund.",
+        "Kindly transfer the whole price back to me.",
+    ],
+    False: [
+        "I do not want my money back, I just want this put right.",
+        "Keep the payment, only please sort this out.",
+        "A refund is not what I am after.",
+        "I am glad to have bought it and want to keep it.",
+    ],
+}
+CHANNEL = {
+    "phone": ["Please call me on my mobile.", "Ring me, I do not read my mail often.", "I would rather talk: call me."],
+    "writing": [
+        "Please answer by e-mail, I cannot take calls.",
+        "Write back to this address, please do not call.",
+        "A written answer is what I need.",
+    ],
+}
+URGENCY = [
+    ["There is no hurry at all.", "Whenever you get round to it is fine.", "Take the time that you need."],
+    ["Some time this week would be good.", "I hope to hear from you within the week."],
+    ["I need this settled by tomorrow.", "Tomorrow is the latest that helps me."],
+    [
+        "This is an emergency, I need someone within the hour.",
+        "Drop everything, please: it has to be solved right now.",
+    ],
+]
+
+QUESTIONS = {
+    "team": {
+        "type": "choice",
+        "instructions": "Which team should this message go to?",
+        "criteria": {
+            "billing": "Payments, invoices and receipts",
+            "technical": "Products that do not work as they should",
+            "delivery": "Parcels that are late, lost or damaged on the way",
+            "account": "Signing in, profiles and personal data",
+        },
+    },
+    "product": {
+        "type": "choice",
+        "instructions": "Which product is the message about?",
+        "criteria": dict.fromkeys(PRODUCT),
+    },
+    "channel": {
+        "type": "choice",
+        "instructions": "How does the writer want to be answered?",
+        "criteria": {"phone": "By a phone call", "writing": "In writing"},
+    },
+    "refund": {"type": "noul", "instructions": "Does the writer ask for money back?"},
+    "urgency": {
+        "type": "score",
+        "instructions": "How soon does the writer need an answer?",
+        "criteria": ["At any time", "Within the week", "By tomorrow", "At once"],
+    },
+}
+
+
+def cases() -> list[dict[str, object]]:
+    """Every row."""
+    chance = random.Random(SEED)
+    rows = []
+    for number in range(1, ROWS + 1):
+        team, product = chance.choice(list(TEAM)), chance.choice(PRODUCT)
+        channel, refund, urgency = chance.choice(list(CHANNEL)), chance.random() < 0.5, chance.randrange(4)
+        told = [
+            chance.choice(TEAM[team]).format(product=product),
+            chance.choice(REFUND[refund]),
+            chance.choice(CHANNEL[channel]),
+            chance.choice(URGENCY[urgency]),
+        ]
+        first, rest = told[0], told[1:]
+        chance.shuffle(rest)
+        # Options in an order of their own in each row, as they come from many clients.
+        questions = {
+            name: {**question, "criteria": shuffled(question["criteria"], chance)}
+            if question["type"] == "choice"
+            else question
+            for name, question in QUESTIONS.items()
+        }
+        rows.append(
+            {
+                "id": f"desk-{number:03}",
+                "state": " ".join([chance.choice(OPENINGS), first, *rest]),
+                "questions": questions,
+                "labels": {
+                    "team": team,
+                    "product": product,
+                    "channel": channel,
+                    "refund": refund,
+                    "urgency": urgency,
+                },
+            }
+        )
+    return rows
+
+
+def shuffled(criteria: dict[str, str | None], chance: random.Random) -> dict[str, str | None]:
+    """The same options in another order."""
+    return dict(chance.sample(list(criteria.items()), len(criteria)))
+
+
+if __name__ == "__main__":
+    OUT.parent.mkdir(exist_ok=True)
+    OUT.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in cases()), encoding="utf-8")
+    print(f"{ROWS} rows in {OUT}")
