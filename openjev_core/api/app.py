@@ -98,6 +98,20 @@ class OpenJevApp:
             self.metrics.observe(exchange)
             self._tracing.record(exchange)
             self._log.write(exchange)
+            forget(exchange)
+
+
+def forget(exchange: Exchange) -> None:
+    """Let go of an error that has been written down.
+
+    The frames of its traceback hold the document, and often the error itself: cycles that would keep megabytes of a
+    hostile request until Python's collector comes by.
+    """
+    error: BaseException | None = exchange.error
+    exchange.error = None
+    while error is not None and error.__traceback__ is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def create_app(engine: Engine, *, startup_seconds: float = 0.0) -> OpenJevApp:

@@ -121,7 +121,7 @@ SCHEMAS: dict[str, Any] = {
                         "loc": {
                             "type": "array",
                             "minItems": 1,
-                            "prefixItems": [{"const": "body"}],
+                            "description": "Where, as a path that starts with `body`.",
                             "items": {"type": ["string", "integer"]},
                         },
                         "msg": TEXT,

@@ -6,6 +6,7 @@ import socket
 import time
 
 import pytest
+from hostile_inputs import CHUNKED, MALFORMED, OVERSIZED
 from raw_http import connection, exchange, post, read_reply, request
 
 GET = b"GET /health/live HTTP/1.1\r\nHost: test\r\n\r\n"
@@ -18,31 +19,6 @@ def assert_shape(reply, status, error_type=None):
     assert {"error_type", "message"} == set(reply.json["detail"])
     if error_type is not None:
         assert error_type == reply.json["detail"]["error_type"]
-
-
-CHUNKED = b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-MALFORMED = [
-    ("no HTTP", b"hello\r\n\r\n"),
-    ("TLS hello", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 64 + b"\r\n\r\n"),
-    ("no version", b"GET /\r\n\r\n"),
-    ("unknown version", b"GET / HTTP/9.9\r\nHost: x\r\n\r\n"),
-    ("no host", b"GET /health/live HTTP/1.1\r\n\r\n"),
-    ("two hosts", b"GET /health/live HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
-    ("space in path", b"GET /a b HTTP/1.1\r\nHost: x\r\n\r\n"),
-    ("NUL in path", b"GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n"),
-    ("UTF-8 in path", "GET /é HTTP/1.1\r\nHost: x\r\n\r\n".encode()),
-    ("NUL in header", b"GET / HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n"),
-    ("no header name", b"GET / HTTP/1.1\r\nHost: x\r\n: a\r\n\r\n"),
-    ("space before colon", b"GET / HTTP/1.1\r\nHost : x\r\n\r\n"),
-    ("word length", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: ten\r\n\r\n"),
-    ("negative length", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n"),
-    ("two lengths", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
-    ("unknown transfer coding", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n"),
-    ("bad chunk size", CHUNKED + b"zz\r\n"),
-    ("endless chunk size", CHUNKED + b"1" * 50 + b"\r\n"),
-    ("chunk without end", CHUNKED + b"1\r\nabc\r\n"),
-]  # fmt: skip
 
 
 @pytest.mark.parametrize("data", [pytest.param(data, id=name) for name, data in MALFORMED])
@@ -64,15 +40,6 @@ def test_malformed_http_is_refused_in_json(server, data):
 )
 def test_a_truncated_body_is_refused_when_the_client_stops_sending(server, data):
     assert_shape(exchange(server, data, half_close=True), 400, "malformed_request")
-
-
-OVERSIZED = [
-    ("one header", b"GET /health/live HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 100_000 + b"\r\n\r\n"),
-    ("endless header", b"GET /health/live HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 3_000_000),
-    ("many headers", b"GET /health/live HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 100_000 + b"\r\n"),
-    ("long path", b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"),
-    ("long method", b"A" * 100_000 + b" / HTTP/1.1\r\nHost: x\r\n\r\n"),
-]
 
 
 @pytest.mark.parametrize("data", [pytest.param(data, id=name) for name, data in OVERSIZED])
