@@ -21,58 +21,24 @@ import asyncio
 import math
 import os
 import sys
-import time
-import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
-from uuid import uuid4
 
 import orjson
 from attrs import define, field
-from sglang_double_faults import MEMBER_FAULTS, Fault
+from sglang_double_answers import QUEUE_FULL, SLACK, refused, result, strike_after, strike_before, too_long
+from sglang_double_faults import Fault
 from sglang_double_http import Connection, HttpRequest
-from sglang_double_model import PrefixTree, logprob_of_packed, pack
+from sglang_double_jobs import Call, Job
+from sglang_double_model import PrefixTree, pack
+from sglang_double_pages import health, model_info, models, server_info
 from sglang_double_requests import Refusal, read_members
 from sglang_double_rules import Rules
 
-SLACK = 7
-"""The longest prompt is the context length less this."""
 TREE_TOKENS = 2_000_000
 """The prefix cache is emptied after this many tokens: the double may serve a benchmark for a long time."""
-
-
-@define(eq=False)
-class Job:
-    """One prompt of one call."""
-
-    rid: str
-    prompt: list[int]
-    packed: bytes
-    labels: list[int]
-    labelled: bool
-    call: Call
-    state: Literal["waiting", "running", "done"] = "waiting"
-    cached: int = 0
-    timer: asyncio.TimerHandle | None = None
-    result: dict[str, Any] | None = None
-
-
-@define(eq=False)
-class Call:
-    """One ``/generate``."""
-
-    request: HttpRequest
-    batch: bool
-    fault: Fault | None = None
-    jobs: list[Job] = field(factory=list)
-    at: float = field(factory=time.monotonic)
-
-    @property
-    def routing_key(self) -> str | None:
-        """What a router in front of several workers would route by."""
-        return self.request.headers.get("x-smg-routing-key")
 
 
 @define(eq=False, kw_only=True)
@@ -225,7 +191,7 @@ class SGLangDouble:
             self.die()
             return
         call.fault = next((f for f in self.faults if f.strikes(len(call.jobs[0].labels))), None)
-        if call.fault is not None and self.strike_before(call, call.fault):
+        if call.fault is not None and strike_before(self, call, call.fault):
             return
         self.submit(call)
 
@@ -240,7 +206,7 @@ class SGLangDouble:
         for job in call.jobs:
             if len(job.prompt) > self.max_prompt:
                 job.state = "done"
-                job.result = {"error": {"message": too_long(len(job.prompt), self.context_length), "code": 400}}
+                job.result = refused(too_long(len(job.prompt), self.context_length), self.frontend)
             else:
                 self.jobs[job.rid] = job
                 self.waiting.append(job)
@@ -276,7 +242,7 @@ class SGLangDouble:
             if self.tree_tokens > TREE_TOKENS:
                 self.tree, self.tree_tokens = PrefixTree(), len(job.prompt)
             self.tree.insert(job.packed)
-        job.result = self.result(job, None)
+        job.result = result(job, self.frontend)
         self.completed += 1
         self.forget(job)
         if self.strict and len(job.labels) == 1:
@@ -294,117 +260,19 @@ class SGLangDouble:
         job.state = "done"
         self.jobs.pop(job.rid, None)
 
-    def result(self, job: Job, aborted: str | None) -> dict[str, Any]:
-        """One prompt's object of the answer."""
-        hashed = zlib.crc32(job.packed)
-        entries = [[logprob_of_packed(hashed, label), label, None] for label in job.labels]
-        meta: dict[str, Any] = {"id": job.rid, "prompt_tokens": len(job.prompt), "completion_tokens": 1}
-        meta["finish_reason"] = {"type": "length", "length": 1}
-        if job.labelled:
-            meta["input_token_logprobs"] = []
-            meta["output_token_logprobs"] = [[-1.25, 198, None]]
-            meta["output_token_ids_logprobs"] = [entries]
-        meta["e2e_latency"] = 0.001
-        if self.frontend == "python":
-            meta |= self.python_meta(job)
-        if aborted is not None:
-            if job.state == "waiting":
-                del meta["prompt_tokens"]
-            meta["completion_tokens"] = 0
-            meta["finish_reason"] = {"type": "abort", "message": aborted}
-            if job.labelled:
-                meta["output_token_logprobs"] = meta["output_token_ids_logprobs"] = []
-            return {"text": "", "output_ids": [], "meta_info": meta}
-        fault = job.call.fault
-        if fault is not None and job is job.call.jobs[min(fault.member, len(job.call.jobs) - 1)]:
-            if fault.kind == "element_error":
-                return {"error": {"message": "the member is not served", "code": 400}}
-            if fault.kind in MEMBER_FAULTS:
-                MEMBER_FAULTS[fault.kind](meta)
-        return {"text": "\n", "output_ids": [198], "meta_info": meta}
-
-    def python_meta(self, job: Job) -> dict[str, Any]:
-        """What the Python front end tells beyond the Rust one."""
-        now = time.time()
-        more: dict[str, Any] = {
-            "weight_version": "default",
-            "num_retractions": 0,
-            "forward_entry_time": now,
-            "prefill_finished_time": now,
-            "queue_time": 0.0003,
-            "reasoning_tokens": 0,
-            "cached_tokens": job.cached,
-            "weight_versions": [{"version": "default", "start": 0, "end": 1}],
-            "cached_tokens_details": {"device": job.cached, "host": 0},
-            "dp_rank": None,
-            "request_received_ts": now,
-            "api_server_dispatch_finish_ts": now,
-            "request_finished_ts": now,
-            "response_sent_to_client_ts": now,
-        }
-        if job.labelled:
-            more |= {"output_token_logprobs_length": 1, "input_token_ids_logprobs": []}
-        return more
-
     def respond(self, call: Call) -> None:
         """Answer a call when all of its prompts are done."""
         if any(job.result is None for job in call.jobs):
             return
         results = [job.result for job in call.jobs]
-        if call.fault is not None and self.strike_after(call, call.fault, results):
+        if call.fault is not None and strike_after(call, call.fault, results):
             return
         failed = next((r for r in results if r is not None and "error" in r), None)
         if failed is not None and (not call.batch or self.frontend == "python"):
             call.request.answer(400, orjson.dumps(failed))
             return
         payload: Any = results if call.batch else results[0]
-        if call.fault is not None and call.fault.kind in ("nan", "infinity"):
-            call.request.answer(200, python_json(payload))
-        else:
-            call.request.answer(200, orjson.dumps(payload))
-
-    def strike_before(self, call: Call, fault: Fault) -> bool:
-        """Faults that keep a call from the scheduler."""
-        request = call.request
-        match fault.kind:
-            case "garbage":
-                request.answer(200, b"\xff\xfe{not json")
-            case "not_generate":
-                request.answer(200, b'{"object":"list","data":[]}')
-            case "empty":
-                request.answer(200, b"")
-            case "text_500":
-                request.answer(500, b"Internal Server Error", "text/plain; charset=utf-8")
-            case "queue_full":
-                request.answer(503, QUEUE_FULL)
-            case "reset":
-                request.drop()
-            case "hang":
-                pass
-            case "aborted":
-                results = [self.result(job, "Abort in waiting queue") for job in call.jobs]
-                request.answer(200, orjson.dumps(results if call.batch else results[0]))
-            case "die":
-                self.die()
-            case _:
-                return False
-        return True
-
-    def strike_after(self, call: Call, fault: Fault, results: list[Any]) -> bool:
-        """Faults in the answer as a whole."""
-        match fault.kind:
-            case "truncated":
-                body = orjson.dumps(results if call.batch else results[0])
-                call.request.answer_partly(body[: len(body) // 2], len(body))
-                return True
-            case "swapped":
-                results.reverse()
-            case "short":
-                results.pop()
-            case "object":
-                call.request.answer(200, orjson.dumps(results[0] if call.batch else results))
-                return True
-        return False
+        call.request.answer(200, orjson.dumps(payload))
 
     def disconnected(self, call: Call) -> None:
         """The client of a call hung up: the Rust front end knows at once, the Python one later."""
@@ -422,7 +290,7 @@ class SGLangDouble:
         """Stop work on a prompt."""
         if job.state == "done":
             return
-        job.result = self.result(job, "Abort in waiting queue" if job.state == "waiting" else "Aborted")
+        job.result = result(job, self.frontend, "Abort in waiting queue" if job.state == "waiting" else "Aborted")
         self.aborted += 1
         self.forget(job)
         self.respond(job.call)
@@ -445,55 +313,6 @@ class SGLangDouble:
             return
         self.tree, self.tree_tokens = PrefixTree(), 0
         request.answer(200, b"Cache flushed.\n", None)
-
-    def health(self, request: HttpRequest) -> None:
-        """``GET /health``."""
-        request.answer(200, b"", None)
-
-    def model_info(self, request: HttpRequest) -> None:
-        """``GET /model_info``."""
-        answer = {
-            "model_path": self.model_path,
-            "served_model_name": self.served_model_name,
-            "tokenizer_path": self.model_path,
-            "is_generation": True,
-            "preferred_sampling_params": None,
-            "weight_version": "default",
-            "load_format": "auto",
-            "reasoning_parser": None,
-            "tool_call_parser": None,
-        }
-        request.answer(200, orjson.dumps(answer))
-
-    def server_info(self, request: HttpRequest) -> None:
-        """``GET /server_info``: on the Python front end with the keys in clear text, as SGLang does."""
-        common = {
-            "model_path": self.model_path,
-            "served_model_name": self.served_model_name,
-            "tokenizer_path": self.model_path,
-            "max_total_num_tokens": 1_000_000,
-            "version": "0.5.19",
-            "internal_states": [{"effective_max_running_requests_per_dp": 16}],
-        }
-        if self.frontend == "rust":
-            answer = common | {"max_context_length": self.context_length}
-        else:
-            answer = common | {
-                "context_length": self.context_length,
-                "max_req_input_len": self.context_length - SLACK + 1,
-                "page_size": self.page_size,
-                "disable_radix_cache": self.disable_radix_cache,
-                "skip_tokenizer_init": False,
-                "api_key": self.api_key,
-                "admin_api_key": self.admin_api_key,
-            }
-        request.answer(200, orjson.dumps(answer))
-
-    def models(self, request: HttpRequest) -> None:
-        """``GET /v1/models``."""
-        model = {"id": self.served_model_name, "object": "model", "created": 0, "owned_by": "sglang"}
-        more = {"root": self.served_model_name, "parent": None, "max_model_len": self.context_length}
-        request.answer(200, orjson.dumps({"object": "list", "data": [model | more]}))
 
     def add_fault(self, request: HttpRequest) -> None:
         """``POST /double/fault``: a :class:`Fault` as JSON."""
@@ -518,43 +337,20 @@ ROUTES: dict[tuple[str, str], Callable[[SGLangDouble, HttpRequest], None]] = {
     ("POST", "/abort_request"): SGLangDouble.abort_request,
     ("POST", "/flush_cache"): SGLangDouble.flush_cache,
     ("GET", "/flush_cache"): SGLangDouble.flush_cache,
-    ("GET", "/health"): SGLangDouble.health,
-    ("GET", "/health_generate"): SGLangDouble.health,
-    ("GET", "/ping"): SGLangDouble.health,
-    ("GET", "/model_info"): SGLangDouble.model_info,
-    ("GET", "/get_model_info"): SGLangDouble.model_info,
-    ("GET", "/server_info"): SGLangDouble.server_info,
-    ("GET", "/get_server_info"): SGLangDouble.server_info,
-    ("GET", "/v1/models"): SGLangDouble.models,
+    ("GET", "/health"): health,
+    ("GET", "/health_generate"): health,
+    ("GET", "/ping"): health,
+    ("GET", "/model_info"): model_info,
+    ("GET", "/get_model_info"): model_info,
+    ("GET", "/server_info"): server_info,
+    ("GET", "/get_server_info"): server_info,
+    ("GET", "/v1/models"): models,
     ("POST", "/double/fault"): SGLangDouble.add_fault,
     ("GET", "/double/report"): SGLangDouble.report,
 }
 PYTHON_ONLY = {"/abort_request", "/flush_cache", "/ping", "/get_server_info"}
 OPEN_ROUTES = {"/health", "/health_generate", "/ping"}
 ADMIN_ROUTES = {"/abort_request", "/flush_cache"}
-QUEUE_FULL = orjson.dumps(
-    {"object": "error", "message": "The request queue is full.", "type": "503", "param": None, "code": 503}
-)
-
-
-def too_long(size: int, context: int) -> str:
-    """SGLang's two ways of saying it."""
-    if size >= context:
-        return f"The input ({size} tokens) is longer than the model's context length ({context} tokens)."
-    allowed = context - SLACK + 1
-    return f"Input length ({size} tokens) exceeds the maximum allowed length ({allowed} tokens). Use a shorter input."
-
-
-def python_json(payload: Any) -> bytes:
-    """JSON with ``NaN`` and ``-Infinity``, as Python's own encoder writes it."""
-    import json  # noqa: PLC0415 - for two faults; the fast path stays with orjson
-
-    return json.dumps(payload).encode()
-
-
-def new_rid() -> str:
-    """A rid for a call that brought none."""
-    return uuid4().hex
 
 
 async def serve_for_ever(double: SGLangDouble) -> None:
