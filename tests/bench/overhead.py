@@ -88,7 +88,8 @@ def row_of(clients, asked, tokens, figures, parts):
 def line_of(row):
     cpu = "  ".join(f"{name} {value}" for name, value in row["cpu_ms"].items())
     return (
-        f"{row['clients']:>2} clients {row['questions']:>2} questions {row['state_tokens']:>4} tokens | CPU ms: {cpu} | "
+        f"{row['clients']:>2} clients {row['questions']:>2} questions {row['state_tokens']:>4} tokens | "
+        f"CPU ms: {cpu} | "
         f"unavoidable {row['unavoidable_cpu_ms']} ratio {row['overhead_ratio']} | "
         f"rps {row['requests_per_second']['openjev']} = {row.get('times_llm2jev', '-')} × llm2jev"
     )
