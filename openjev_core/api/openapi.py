@@ -23,6 +23,9 @@ EVALUATION_HEADERS = (
     "Server-Timing",
 )
 
+ASKING = "Questions"
+TELLING = "Server"
+
 BODY_ERRORS = ("400", "408", "413", "415", "422")
 HEAD_ERRORS = ("400", "408", "431")
 """What the protocol itself answers, on any route."""
@@ -49,13 +52,17 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "paths": {
             "/v1/systemone": {"post": systemone(registry)},
-            "/v1/models": {"get": told("listModels", "Which model is served, and under which names.", "Models")},
-            "/v1/limits": {"get": told("getLimits", "The limits in force.", "Limits")},
             "/v1/prompts": {"post": prompts(registry)},
+            "/v1/models": {"get": told("listModels", "Which model is served, and under which names", "Models")},
+            "/v1/limits": {"get": told("getLimits", "The limits in force", "Limits")},
             "/health": {"get": health()},
-            "/health/live": {"get": told("getLiveness", "Whether the process serves.", "Live", keyed=False)},
+            "/health/live": {"get": told("getLiveness", "Whether the process serves", "Live", keyed=False)},
             "/metrics": {"get": metrics()},
         },
+        "tags": [
+            {"name": ASKING, "description": "Typed questions about a state."},
+            {"name": TELLING, "description": "What the server tells about itself."},
+        ],
         "components": {
             "schemas": {**components(registry), **SCHEMAS, "Request": request_schema()},
             "headers": HEADERS,
@@ -110,6 +117,7 @@ def systemone(registry: Registry) -> dict[str, Any]:
     failures = ("401", *BODY_ERRORS, "431", "500", "502", "503", "504", "529")
     return {
         "operationId": "evaluate",
+        "tags": [ASKING],
         "summary": "Answer typed questions about one state",
         "security": [{}, {"key": []}],
         "requestBody": request_body(registry),
@@ -122,6 +130,7 @@ def prompts(registry: Registry) -> dict[str, Any]:
     failures = ("401", "404", *BODY_ERRORS, "431", "500")
     return {
         "operationId": "previewPrompts",
+        "tags": [ASKING],
         "summary": "Show the prompts of a request, without inference",
         "description": "For people debugging. Served on loopback addresses only, unless configured otherwise.",
         "security": [{}, {"key": []}],
@@ -162,6 +171,7 @@ def told(operation: str, summary: str, schema: str, *, keyed: bool = True) -> di
     failures = ("401", *HEAD_ERRORS) if keyed else HEAD_ERRORS
     return {
         "operationId": operation,
+        "tags": [TELLING],
         "summary": summary,
         "security": [{}, {"key": []}] if keyed else [],
         "responses": {"200": ok(schema, summary), **{status: error(status) for status in failures}},
@@ -170,7 +180,7 @@ def told(operation: str, summary: str, schema: str, *, keyed: bool = True) -> di
 
 def health() -> dict[str, Any]:
     """``GET /health``."""
-    operation = told("getHealth", "Whether the backend answers.", "Health", keyed=False)
+    operation = told("getHealth", "Whether the backend answers", "Health", keyed=False)
     unavailable = ok("Health", "The backend does not answer.", ("x-typesafe-request-id", "Retry-After"))
     operation["responses"]["503"] = unavailable
     return operation
@@ -178,6 +188,6 @@ def health() -> dict[str, Any]:
 
 def metrics() -> dict[str, Any]:
     """``GET /metrics``."""
-    operation = told("getMetrics", "Metrics as Prometheus reads them.", "Models")
+    operation = told("getMetrics", "Metrics as Prometheus reads them", "Models")
     operation["responses"]["200"]["content"] = {"text/plain": {"schema": {"type": "string"}}}
     return operation

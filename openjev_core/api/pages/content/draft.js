@@ -28,6 +28,7 @@ export function emptyQuestion(type, node, taken) {
 export function requestOf(draft, nodes) {
   const problems = [];
   const report = (path, message) => problems.push({ path, message });
+  const state = stateOf(draft.state, report);
   const questions = new Map();
   for (const { id, type, fields } of draft.questions) {
     const path = ["questions", id];
@@ -36,7 +37,7 @@ export function requestOf(draft, nodes) {
     questions.set(id, new Map([["type", type], ...toTree(nodes.get(type), fields, path, report, true)]));
   }
   if (draft.questions.length === 0) report(["questions"], "add a question first");
-  const request = new Map([["model", "jev-latest"], ["state", stateOf(draft.state, report)], ["questions", questions]]);
+  const request = new Map([["model", "jev-latest"], ["state", state], ["questions", questions]]);
   if (draft.orders !== "") request.set("x_orders", /^\d+$/.test(draft.orders) ? new Digits(draft.orders) : draft.orders);
   return { request, problems };
 }

@@ -41,6 +41,11 @@ export function iconButton(name, label, click, attributes = {}) {
   return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label, on: { click }, ...attributes }, icon(name));
 }
 
+/** A sentence with `code` in backticks, as the descriptions in an API's schema are written. */
+export function prose(text) {
+  return text.split(/`([^`]+)`/).map((piece, index) => (index % 2 === 1 ? h("code", {}, piece) : piece));
+}
+
 let serial = 0;
 
 /** An id that no other element has. */

@@ -1,10 +1,11 @@
 // A question's form, made from its node. Each place of the request is an element with `data-part`, the step that leads
 // to it from the place around it, so that a problem finds its field by its path.
 
-import { freshId, h, icon, iconButton } from "./element.js";
+import { freshId, h, icon, iconButton, prose } from "./element.js";
 import { blank, isEmpty } from "./kinds.js";
 
-/** What a field tells: `changed` after every edit, `announce` for what a screen reader should hear. */
+// Each makes the control of one kind: (node, draft, set, changed, label, attributes) to an element, or to an element
+// and what stands aside of it. `set` replaces the draft; what changes a draft in place calls `changed`.
 const FORMS = { content, json, text, number, boolean, enum: oneOf, object, map, list };
 
 // Short fields first, whatever order the schema has them in: instructions are read before the options they are about.
@@ -24,7 +25,7 @@ export function fieldsOf(node, draft, changed) {
 
 function labelled({ name, node, required }, draft, set, changed) {
   const optional = required ? null : h("span", { class: "optional" }, "optional");
-  const hint = node.description ? h("p", { class: "hint", id: freshId() }, node.description) : null;
+  const hint = node.description ? h("p", { class: "hint", id: freshId() }, prose(node.description)) : null;
   if (node.kind === "object" || node.kind === "map" || node.kind === "list") {
     const inside = FORMS[node.kind](node, draft, set, changed, titled(name));
     const group = h("fieldset", { class: "group", data: { part: name } }, h("legend", {}, titled(name), optional), hint, inside);

@@ -24,7 +24,7 @@ const service = new Service(askForKey);
 function typesOf(document) {
   const schemas = document.components.schemas;
   const types = new Map();
-  for (const [name, reference] of Object.entries(schemas.Question.discriminator.mapping)) {
+  for (const [name, reference] of Object.entries(schemas.Question.discriminator?.mapping ?? {})) {
     const schema = schemas[reference.split("/").at(-1)];
     types.set(name, { name, summary: (schema.description ?? "").split("\n")[0], node: nodeOf({ $ref: reference }, schemas) });
   }

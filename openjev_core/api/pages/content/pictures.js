@@ -48,7 +48,7 @@ function gauge({ noul }) {
     svg("path", { d: arc, class: "gauge-track" }),
     fill,
     svg("text", { x: 100, y: 88, class: "gauge-number" }, percent(noul)),
-    svg("text", { x: 100, y: 107, class: "gauge-caption" }, "yes"),
+    svg("text", { x: 100, y: 107, class: "gauge-caption" }, "P(yes)"),
     svg("text", { x: 16, y: 122, class: "gauge-end" }, "no"),
     svg("text", { x: 184, y: 122, class: "gauge-end" }, "yes"),
   );

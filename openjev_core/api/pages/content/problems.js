@@ -52,7 +52,8 @@ function partAt(form, path) {
   let part = form;
   for (const step of path) {
     const inside = [...part.querySelectorAll("[data-part]")].filter((one) => one.parentElement.closest("[data-part]") === (part === form ? null : part));
-    const next = inside.find((one) => one.dataset.part === String(step));
+    // Of two questions with one name, the later one is the one too many.
+    const next = inside.findLast((one) => one.dataset.part === String(step));
     if (!next) break;
     part = next;
   }

@@ -1,7 +1,7 @@
 // The questions of a draft: one card each, in request order.
 
 import { emptyQuestion } from "./draft.js";
-import { h, icon, iconButton } from "./element.js";
+import { h, icon, iconButton, prose } from "./element.js";
 import { fieldsOf } from "./fields.js";
 
 /** Shows a draft's questions in `container` and edits them in place. `removed` is told how to undo a removal. */
@@ -14,7 +14,7 @@ export function showQuestions(container, questions, types, changed, removed) {
       { type: "button", class: "add-type", on: { click: () => append(type) } },
       icon("add"),
       h("span", { class: "add-type-name" }, type.name),
-      h("span", { class: "add-type-summary" }, type.summary),
+      h("span", { class: "add-type-summary" }, prose(type.summary)),
     ),
   );
 
