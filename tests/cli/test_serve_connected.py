@@ -86,3 +86,30 @@ async def test_ask_takes_the_same_connection(start_double, tokenizer):
         env=clean_environment(),
     )
     assert (0, "smollm2") == (result.returncode, json.loads(result.stdout or "{}").get("model")), result.stderr
+
+
+async def until(condition):
+    """Wait until something is so."""
+    for _ in range(1500):
+        if condition():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it did not come to that")
+
+
+async def test_ctrl_c_while_waiting_is_quiet_and_ends_the_work(start_double, tokenizer):
+    sglang = await start_double(model_path=str(tokenizer), latency=60)
+    child = await asyncio.create_subprocess_exec(
+        *(OPENJEV, "ask", "-", "--connect", sglang.url, "--model", tokenizer, "--skip-checks"),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+    )
+    child.stdin.write(json.dumps(REQUEST).encode())
+    child.stdin.close()
+    await until(lambda: sglang.jobs)
+    child.send_signal(signal.SIGINT)
+    _, errors = await child.communicate()
+    assert 130 == child.returncode
+    assert b"Traceback" not in errors
+    await until(lambda: not sglang.jobs)
