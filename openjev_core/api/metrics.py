@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import version
 
 from prometheus_client import (
@@ -13,6 +14,7 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from openjev_core.api.exchange import Exchange, Reply
 from openjev_core.api.incoming import Incoming
@@ -54,13 +56,11 @@ class Metrics:
         self._prepare = self._histogram("openjev_prepare_seconds", "Rendering and tokenizing.", PREPARE_SECONDS)
         self._prefill = self._histogram("openjev_prefill_seconds", "Warming the prefix.", SECONDS)
         self._branches = self._histogram("openjev_branch_seconds", "Reading all branches.", SECONDS)
-        in_flight = Gauge("openjev_evaluations_in_flight", "Evaluations that run now.", registry=registry)
-        in_flight.set_function(lambda: engine.in_flight)
-        branches = Gauge("openjev_branches_in_flight", "Branches that are being read now.", registry=registry)
-        branches.set_function(lambda: engine.branches_in_flight)
+        self._in_flight = self._gauge("openjev_evaluations_in_flight", "Evaluations that run now.")
+        self._reading = self._gauge("openjev_branches_in_flight", "Branches that are being read now.")
         build = Gauge(
             "openjev_build_info", "Always 1; what runs is in the labels.", ("version", "model", "backend"),
-            registry=registry,
+            registry=registry, multiprocess_mode="max",
         )  # fmt: skip
         build.labels(version("openjev"), engine.model.public_name, engine.model.backend.name).set(1)
         ProcessCollector(registry=registry)
@@ -68,8 +68,16 @@ class Metrics:
     def _histogram(self, name: str, documentation: str, buckets: tuple[float, ...]) -> Histogram:
         return Histogram(name, documentation, buckets=buckets, registry=self.registry)
 
+    def _gauge(self, name: str, documentation: str) -> Gauge:
+        return Gauge(name, documentation, registry=self.registry, multiprocess_mode="livesum")
+
+    def _observe_load(self) -> None:
+        self._in_flight.set(self._engine.in_flight)
+        self._reading.set(self._engine.branches_in_flight)
+
     def observe(self, exchange: Exchange) -> None:
         """Count a request that has ended."""
+        self._observe_load()
         if exchange.hung_up or exchange.status is None:
             self._hang_ups.inc()
             return
@@ -99,5 +107,10 @@ class Metrics:
             self._rejections.labels(error.error_type).inc()
 
     async def __call__(self, _exchange: Exchange, _incoming: Incoming) -> Reply:
-        """The metrics as Prometheus reads them."""
-        return Reply(200, generate_latest(self.registry), ((b"content-type", CONTENT_TYPE_PLAIN_0_0_4.encode()),))
+        """The metrics as Prometheus reads them: of all workers, where there are several."""
+        self._observe_load()
+        registry = self.registry
+        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return Reply(200, generate_latest(registry), ((b"content-type", CONTENT_TYPE_PLAIN_0_0_4.encode()),))

@@ -66,7 +66,14 @@ def serve(
         return
     from openjev_core.api.serving.process import run_server  # noqa: PLC0415
 
-    run_server(settings, registry=registry, progress=progress, announce=announce)
+    run_server(settings, registry=registry, progress=progress, announce=announce, prepare=prepare)
+
+
+def prepare(settings: Settings) -> None:
+    """Set up a worker process as this one."""
+    from openjev_core.cli.logs import write_logs  # noqa: PLC0415
+
+    write_logs(settings.log_format)
 
 
 def progress(line: str) -> None:

@@ -10,12 +10,15 @@ import sys
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from openjev_core.api.app import create_app
 from openjev_core.api.serving.server import Server, address_of, bound_socket, stop_on_signals
+from openjev_core.api.serving.workers import run_workers
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.opening import Progress, open_engine
+from openjev_core.errors import StartupError
 from openjev_core.plugins.registry import Registry
 from openjev_core.settings import Settings, is_loopback
 
@@ -25,27 +28,61 @@ Announce = Callable[[Engine, str], None]
 logger = logging.getLogger("openjev.server")
 
 
+Prepare = Callable[[Settings], None]
+"""Called first in each worker process, to set logging up there as it is here."""
+
+
+def silent(*_: object) -> None:
+    """Say nothing."""
+
+
 def run_server(
     settings: Settings,
     *,
     registry: Registry | None = None,
-    progress: Progress = lambda _line: None,
-    announce: Announce = lambda _engine, _url: None,
+    progress: Progress = silent,
+    announce: Announce = silent,
+    prepare: Prepare = silent,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, in this process; returns after a graceful stop.
+    """Serve until SIGTERM or SIGINT, here or in worker processes; returns after a graceful stop.
 
     Args:
         settings: What to serve, where and how.
-        registry: The question types; the installed ones when ``None``.
+        registry: The question types; the installed ones when ``None``. Workers load the installed ones themselves.
         progress: Takes lines on what the start is waiting for.
-        announce: See :data:`Announce`.
+        announce: See :data:`Announce`. Importable by name where there are workers; the first of them calls it.
+        prepare: See :data:`Prepare`. Importable by name.
 
     Raises:
-        StartupError: The address is taken, or the engine does not start.
+        StartupError: The address is taken, the engine does not start, or a worker ended by itself.
         SettingsError: A setting of the server is wrong.
     """
     with bound_socket(settings) as sock:
-        run_on_loop(serve_socket(settings, sock, registry=registry, progress=progress, announce=announce))
+        if settings.workers > 1:
+            run_workers(settings, sock, partial(serve_in_worker, announce=announce, prepare=prepare))
+        else:
+            run_on_loop(serve_socket(settings, sock, registry=registry, progress=progress, announce=announce))
+
+
+def serve_in_worker(
+    settings: Settings, sock: socket.socket, number: int, *, announce: Announce, prepare: Prepare
+) -> None:
+    """What a worker process does. Exits with 1 when it cannot start, having said why."""
+    prepare(settings)
+    first = number == 0
+    try:
+        run_on_loop(
+            serve_socket(
+                settings,
+                sock,
+                registry=None,
+                progress=logger.info if first else silent,
+                announce=announce if first else silent,
+            )
+        )
+    except StartupError as error:
+        logger.error("worker %d does not start: %s", number, error)  # noqa: TRY400 - its message says it all
+        sys.exit(1)
 
 
 def run_on_loop(main: Coroutine[Any, Any, None]) -> None:

@@ -1,0 +1,89 @@
+"""Several worker processes on one socket."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import httpx
+import psutil
+import pytest
+from openjev_process import serving
+from tiny_tokenizer import write_tiny_tokenizer
+
+from openjev_core.api.serving.workers import shares_of
+from openjev_core.errors import SettingsError
+from openjev_core.settings import Settings
+
+REQUEST = {
+    "model": "jev-latest",
+    "state": "I was charged twice.",
+    "questions": {"team": {"type": "choice", "criteria": {"billing": "Payments", "sales": None}}},
+}
+
+
+def test_the_limits_are_divided():
+    share = shares_of(Settings(connect="http://x", workers=3, max_concurrent_requests=16, max_concurrent_branches=64))
+    assert (5, 21) == (share.max_concurrent_requests, share.max_concurrent_branches)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"workers": 2}, "OPENJEV_WORKERS: expected 1 without --connect, found 2"),
+        ({"workers": 20, "connect": "http://x"}, "OPENJEV_WORKERS: expected at most 16, found 20"),
+        ({"workers": 4, "connect": "http://x", "max_concurrent_branches": 3}, "expected at most 3, found 4"),
+    ],
+)
+def test_what_cannot_be_divided_is_refused(settings, message):
+    with pytest.raises(SettingsError, match=message):
+        shares_of(Settings(**settings))
+
+
+@pytest.fixture(scope="session")
+def tokenizer(tmp_path_factory):
+    return write_tiny_tokenizer(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture
+async def two_workers(start_double, tokenizer):
+    sglang = await start_double(model_path=str(tokenizer))
+    flags = ("--connect", sglang.url, "--model", tokenizer, "--max-input-tokens", "2042", "--workers", "2")
+    with serving(*flags) as child:
+        url = await asyncio.to_thread(child.wait_until_it_listens)
+        workers = psutil.Process(child.process.pid).children(recursive=True)
+        yield child, url, [worker for worker in workers if "multiprocessing.spawn" in " ".join(worker.cmdline())]
+
+
+@pytest.mark.anyio
+async def test_they_serve_count_and_stop_together(two_workers):
+    child, url, workers = two_workers
+    assert 2 == len(workers)
+    for _ in range(10):
+        async with httpx.AsyncClient(timeout=20) as client:
+            assert 200 == (await client.post(f"{url}/v1/systemone", json=REQUEST)).status_code
+            metrics = (await client.get(f"{url}/metrics")).text
+    assert 'openjev_requests_total{route="/v1/systemone",status="200"} 10.0' in metrics
+    assert "2 workers, each with 8 evaluations and 32 backend calls at once" in child.log
+    assert 0 == await asyncio.to_thread(child.stop)
+    assert [] == [worker for worker in workers if worker.is_running()]
+    assert "Traceback" not in child.log
+
+
+@pytest.mark.anyio
+async def test_when_one_ends_by_itself_all_end(two_workers):
+    child, _, workers = two_workers
+    workers[0].kill()
+    assert 1 == await asyncio.to_thread(child.ended)
+    assert [] == [worker for worker in workers if worker.is_running()]
+    assert "a worker ended by itself" in child.log
+
+
+@pytest.mark.anyio
+async def test_when_the_parent_is_killed_the_workers_end(two_workers):
+    child, _, workers = two_workers
+    os.kill(child.process.pid, signal.SIGKILL)
+    await asyncio.to_thread(child.process.wait)
+    _, alive = await asyncio.to_thread(psutil.wait_procs, workers, 20)
+    assert [] == alive
