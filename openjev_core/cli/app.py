@@ -15,6 +15,7 @@ from openjev_core.cli.group import OpenJevGroup
 from openjev_core.cli.schema import schema
 from openjev_core.cli.serve import serve
 from openjev_core.cli.settings import settings
+from openjev_core.cli.smoke import smoke
 
 app = typer.Typer(
     name="openjev",
@@ -48,4 +49,5 @@ app.command()(ask)
 app.command()(serve)
 app.command()(schema)
 app.command()(settings)
+app.command()(smoke)
 app.add_typer(plugins.app, name="plugins")
