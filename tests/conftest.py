@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
+
+# The same examples on every run, and none too slow for a busy machine.
+hypothesis.settings.register_profile(
+    "openjev", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("openjev")
 
 pytest_plugins = ["sglang_fixtures"]
 
