@@ -85,13 +85,14 @@ class RiskCoverage:
 
     def suggest(self, target: float) -> Threshold:
         """The threshold that keeps most while reaching a target accuracy."""
-        total = self.kept[-1]
-        best: Threshold | None = None
-        for threshold, kept, right in zip(self.thresholds, self.kept, self.right, strict=True):
-            bound = stats.binomtest(right, kept, alternative="greater").proportion_ci(CERTAINTY, method="exact").low
-            if bound >= target:
-                best = Threshold(target, threshold, kept / total, right / kept)
-        return best or Threshold(target, None, 0.0, None)
+        kept, right = np.array(self.kept), np.array(self.right)
+        # Clopper-Pearson's lower bound; 0 where none is right, for which the distribution below is not defined.
+        bounds = np.where(right > 0, stats.beta.ppf(1 - CERTAINTY, np.maximum(right, 1), kept - right + 1), 0.0)
+        reaching = np.flatnonzero(bounds >= target)
+        if not len(reaching):
+            return Threshold(target, None, 0.0, None)
+        last = int(reaching[-1])
+        return Threshold(target, self.thresholds[last], float(kept[last] / kept[-1]), float(right[last] / kept[last]))
 
     def json(self) -> dict[str, Any]:
         """As JSON, thinned to at most :data:`MOST_POINTS` points."""
@@ -111,7 +112,7 @@ class RiskCoverage:
 def risk_coverage(items: Items) -> RiskCoverage:
     """The curve of these items. Answers of one confidence are kept or set aside together."""
     values, counts = np.unique(items.confidence, return_counts=True)
-    right = np.array([int(items.correct[items.confidence == value].sum()) for value in values])
+    right = np.array([items.correct[items.confidence == value].sum() for value in values])
     return RiskCoverage(
         thresholds=[float(value) for value in values[::-1]],
         kept=[int(count) for count in np.cumsum(counts[::-1])],

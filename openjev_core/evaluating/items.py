@@ -24,7 +24,8 @@ class Items:
     Attributes:
         rows: The row that each belongs to; those of one row are resampled together.
         kinds: The kind of answer.
-        labels, predictions: Names of outcomes; a prediction of ``None`` is the empty string, which no outcome has.
+        labels, predictions: Outcomes as numbers that stand for their names: the same name, the same number, whatever
+            the order of a question's options. -1 is a prediction of none of them.
         correct: Whether the prediction is the label.
         confidence: The probability of the most probable outcome; NaN where the answer tells none.
         log_loss: Minus the logarithm of the label's probability, in nats; NaN likewise.
@@ -36,8 +37,8 @@ class Items:
 
     rows: Integers
     kinds: tuple[str, ...]
-    labels: NDArray[np.str_]
-    predictions: NDArray[np.str_]
+    labels: Integers
+    predictions: Integers
     correct: NDArray[np.bool_]
     confidence: Floats
     log_loss: Floats
@@ -68,6 +69,10 @@ class Items:
 
 def items_of(judged: Sequence[tuple[int, Mapping[str, Any]]]) -> Items:
     """Arrays from ``(row number, judged question)`` pairs that all have labels."""
+    numbers: dict[str, int] = {"": -1}
+
+    def number(question: Mapping[str, Any], outcome: int | None) -> int:
+        return numbers.setdefault("" if outcome is None else f"={question['names'][outcome]}", len(numbers) - 1)
 
     def column(of: Callable[[Mapping[str, Any]], float]) -> Floats:
         return np.array([of(question) for _, question in judged], dtype=np.float64)
@@ -75,8 +80,8 @@ def items_of(judged: Sequence[tuple[int, Mapping[str, Any]]]) -> Items:
     return Items(
         rows=np.array([row for row, _ in judged], dtype=np.int64),
         kinds=tuple(sorted({question["kind"] for _, question in judged})),
-        labels=np.array([question["names"][question["label"]] for _, question in judged], dtype=np.str_),
-        predictions=np.array([_name(question, question["predicted"]) for _, question in judged], dtype=np.str_),
+        labels=np.array([number(question, question["label"]) for _, question in judged], dtype=np.int64),
+        predictions=np.array([number(question, question["predicted"]) for _, question in judged], dtype=np.int64),
         correct=np.array([question["predicted"] == question["label"] for _, question in judged], dtype=np.bool_),
         confidence=column(lambda q: max(q["probabilities"]) if q["probabilities"] else np.nan),
         log_loss=column(_log_loss),
@@ -94,10 +99,6 @@ def judged_questions(records: Iterable[Mapping[str, Any]]) -> list[tuple[int, st
         for record in records
         for question_id, question in record.get("questions", {}).items()
     ]
-
-
-def _name(question: Mapping[str, Any], outcome: int | None) -> str:
-    return "" if outcome is None else str(question["names"][outcome])
 
 
 def _log_loss(question: Mapping[str, Any]) -> float:
