@@ -11,6 +11,9 @@ import typer
 
 from openjev_core.cli import plugins
 from openjev_core.cli.ask import ask
+from openjev_core.cli.batch import batch
+from openjev_core.cli.calibrate import calibrate
+from openjev_core.cli.evaluate import evaluate
 from openjev_core.cli.group import OpenJevGroup
 from openjev_core.cli.schema import schema
 from openjev_core.cli.serve import serve
@@ -49,5 +52,8 @@ app.command()(ask)
 app.command()(serve)
 app.command()(schema)
 app.command()(settings)
+app.command("eval")(evaluate)
+app.command()(calibrate)
+app.command()(batch)
 app.command()(smoke)
 app.add_typer(plugins.app, name="plugins")
