@@ -1,0 +1,82 @@
+"""Dividing out what the model answers when there is nothing to judge."""
+
+from __future__ import annotations
+
+import asyncio
+
+import openjev_choice
+import pytest
+
+from openjev_core import Settings
+from openjev_core.engine import prior
+from openjev_core.testing import scripted_engine
+
+(CHOICE,) = openjev_choice.openjev_question_types()
+
+
+def question(*names):
+    return {"type": "choice", "instructions": "Which?", "criteria": dict.fromkeys(names)}
+
+
+def script(prompt, labels):
+    """Always prefers the option shown first; a state that speaks of red makes it likelier wherever it stands."""
+    weights = dict(zip("AB", (0.8, 0.2), strict=True))
+    if "state of red" in prompt:
+        red = next(label for label in "AB" if f"{label}: Red" in prompt)
+        weights[red] *= 3
+    return [weights[label] / sum(weights.values()) for label in labels]
+
+
+@pytest.fixture
+def engine():
+    return scripted_engine(CHOICE, script=script, settings=Settings(prior="contentless"))
+
+
+def ask(engine, *names, state="A state of red.", **options):
+    return asyncio.run(engine.evaluate(state=state, questions={"q": question(*names)}, **options))
+
+
+def test_what_the_empty_state_says_is_divided_out(engine):
+    answer = ask(engine, "Blue", "Red").answers["q"]
+
+    assert pytest.approx(0.75) == answer["probabilities"]["Red"]
+
+
+def test_without_it_the_preference_stays():
+    engine = scripted_engine(CHOICE, script=script)
+
+    assert pytest.approx(0.2 * 3 / (0.8 + 0.2 * 3)) == ask(engine, "Blue", "Red").answers["q"]["probabilities"]["Red"]
+
+
+def test_it_is_measured_once_per_question(engine):
+    first, second = ask(engine, "Blue", "Red"), ask(engine, "Blue", "Red", state="Another state of red.")
+
+    assert 4 == first.usage.output_tokens
+    assert 2 == second.usage.output_tokens
+
+
+def test_the_same_options_in_another_order_get_their_own_prior(engine):
+    """Averaged over orders, both lists lead to the same prompts; the values must not be swapped."""
+    first = ask(engine, "Blue", "Red", orders="full").answers["q"]["probabilities"]
+    second = ask(engine, "Red", "Blue", orders="full").answers["q"]["probabilities"]
+
+    assert pytest.approx(0.75) == first["Red"]
+    assert first["Red"] == second["Red"]
+
+
+def test_what_is_kept_is_bounded(engine, monkeypatch):
+    monkeypatch.setattr(prior, "CAPACITY", 3)
+
+    for name in ("One", "Two", "Three", "Four", "Five"):
+        ask(engine, name, "Red")
+
+    assert 3 == len(engine._priors._known)
+
+
+def test_a_request_of_more_questions_than_are_kept_is_answered(engine, monkeypatch):
+    monkeypatch.setattr(prior, "CAPACITY", 1)
+    questions = {name: question(name, "Red") for name in ("One", "Two", "Three")}
+
+    for _ in range(2):
+        evaluation = asyncio.run(engine.evaluate(state="A state of red.", questions=questions))
+        assert [pytest.approx(0.75)] * 3 == [a["probabilities"]["Red"] for a in evaluation.answers.values()]
