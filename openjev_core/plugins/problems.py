@@ -61,7 +61,8 @@ def problems_of(error: Exception, cls: type | None = None) -> list[Problem]:
         cls = error.cl if isinstance(error.cl, type) else cls
         return [problem for inner in error.exceptions for problem in _inner_problems(inner, cls)]
     if isinstance(error, (ValueError, TypeError)):
-        msg = _complaint(error) or f"not accepted by {cls.__name__ if cls else 'its type'}"
+        msg = complaint_of(error) or f"not accepted by {cls.__name__ if cls else 'its type'}"
+        msg = msg if len(msg) <= MAX_MESSAGE else msg[: MAX_MESSAGE - 1] + "…"
         return [Problem(_field_named(msg, cls), msg)]
     raise error
 
@@ -80,11 +81,11 @@ def _path_of(note: Any) -> Loc:
     return (note.index,) if isinstance(note, IterableValidationNote) else ()
 
 
-def _complaint(error: Exception) -> str:
-    # attrs' own validators put the attribute and the value behind their message.
-    words = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
-    msg = " ".join(words.split())
-    return msg if len(msg) <= MAX_MESSAGE else msg[: MAX_MESSAGE - 1] + "…"
+def complaint_of(error: BaseException) -> str:
+    """What an exception says, in one line."""
+    # attrs' own validators put the attribute, the rule and the value behind their message.
+    by_validator = any(isinstance(arg, attrs.Attribute) for arg in error.args)
+    return " ".join(str(error.args[0] if by_validator else error).split())
 
 
 def _field_named(msg: str, cls: type | None) -> Loc:

@@ -25,6 +25,7 @@ from attrs import frozen
 from openjev_core.observation import FinishedEvaluation
 from openjev_core.plugins import hookspecs
 from openjev_core.plugins.contract import type_fault
+from openjev_core.plugins.problems import complaint_of
 from openjev_core.question import QuestionType
 
 Observer = Callable[[FinishedEvaluation], None]
@@ -165,8 +166,7 @@ def describe(error: BaseException, point: EntryPoint) -> str:
     """One line on why a plugin did not load: its kind, its words, and the plugin's own line that raised it."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(MACHINERY)]
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    message = " ".join(str(error).split()) or "no message"
-    return f"{point.value}: {type(error).__name__}: {message}{where}"
+    return f"{point.value}: {type(error).__name__}: {complaint_of(error) or 'no message'}{where}"
 
 
 def contributions_of(plugin: object) -> dict[str, Any]:

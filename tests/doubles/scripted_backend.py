@@ -1,0 +1,139 @@
+"""A backend in memory that answers by a script, and can be told to hang, fail or lie."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from attrs import define, field, frozen
+from chatml_model import chat_template, chatml_tokenizer
+
+from openjev_core.backends.protocol import LoadedModel, Reading
+from openjev_core.engine.engine import engine_for
+from openjev_core.plugins.registry import load_registry, registry_of
+from openjev_core.settings import Settings
+
+
+def equal(prompt, labels):
+    """The script that prefers nothing."""
+    return [0.0] * len(labels)
+
+
+def preferring(**logprobs):
+    """A script that gives a label what its text is named with, and -10 to every other."""
+    return lambda prompt, labels: [logprobs.get(label, -10.0) for label in labels]
+
+
+@define
+class ScriptedBackend:
+    """Answers each branch by its whole prompt as text and its labels as text.
+
+    Attributes:
+        script: ``(prompt, labels)`` to one logprob per label.
+        max_prompt_tokens: As a backend promises it.
+        cached: What each branch reports as cached, in turn; the last one for ever.
+        fault: Raised by the next reads while set.
+        damage: Applied to the list of readings before it is returned.
+        gate: Reads wait until it is set, when there is one.
+        checked: Health checks so far.
+        check_fault: Raised by health checks while set.
+        prefixes, branches, shares: What was asked for.
+        open: Prefixes that are held now.
+        cancelled: Reads that were cancelled.
+    """
+
+    script: object = equal
+    max_prompt_tokens: int = 100_000
+    cached: tuple = (None,)
+    fault: BaseException | None = None
+    damage: object = None
+    gate: asyncio.Event | None = None
+    checked: int = 0
+    check_fault: BaseException | None = None
+    prefixes: list = field(factory=list)
+    branches: list = field(factory=list)
+    shares: list = field(factory=list)
+    open: int = 0
+    cancelled: int = 0
+    name: str = "scripted"
+
+    @asynccontextmanager
+    async def prefix(self, ids, *, key):
+        assert ids
+        self.prefixes.append((tuple(ids), key))
+        self.open += 1
+        try:
+            yield _Prefix(self, tuple(ids))
+        finally:
+            self.open -= 1
+
+    async def check(self):
+        self.checked += 1
+        await asyncio.sleep(0)
+        if self.check_fault is not None:
+            raise self.check_fault
+
+    async def aclose(self):
+        pass
+
+    @property
+    def prompts(self):
+        """Every branch's whole prompt as text, in reading order."""
+        return [chatml_tokenizer().decode([*prefix, *branch.suffix]) for prefix, branch in self.branches]
+
+
+@frozen
+class _Prefix:
+    backend: ScriptedBackend
+    ids: tuple
+
+    @property
+    def warm_up(self):
+        return Reading((0.0,), len(self.ids), 0)
+
+    async def read(self, branches, shared=0):
+        backend = self.backend
+        backend.shares.append(shared)
+        try:
+            if backend.gate is not None:
+                await backend.gate.wait()
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            backend.cancelled += 1
+            raise
+        if backend.fault is not None:
+            raise backend.fault
+        readings = [self._reading(branch) for branch in branches]
+        warm_ups = [Reading((0.0,), len(self.ids) + shared, len(self.ids))] if shared else []
+        return (readings if backend.damage is None else backend.damage(readings)), warm_ups
+
+    def _reading(self, branch):
+        backend, tokenizer = self.backend, chatml_tokenizer()
+        assert branch.suffix
+        assert len(branch.labels) == len(set(branch.labels))
+        number = len(backend.branches)
+        backend.branches.append((self.ids, branch))
+        prompt = tokenizer.decode([*self.ids, *branch.suffix])
+        return Reading(
+            tuple(backend.script(prompt, [tokenizer.decode([label]) for label in branch.labels])),
+            len(self.ids) + len(branch.suffix),
+            backend.cached[min(number, len(backend.cached) - 1)],
+        )
+
+
+def scripted_engine(backend=None, *types, template=None, **settings):
+    """An engine on a scripted backend.
+
+    Args:
+        backend: The backend; one that prefers nothing when ``None``.
+        types: Its question types; the installed ones when none are given.
+        template: The chat template; :data:`chatml_model.CHATML` when ``None``.
+        settings: Fields of its settings.
+    """
+    model = LoadedModel(
+        backend or ScriptedBackend(),
+        chatml_tokenizer(),
+        chat_template() if template is None else chat_template(template),
+        "openjev/scripted",
+    )
+    return engine_for(model, Settings(**settings), registry_of(*types) if types else load_registry())

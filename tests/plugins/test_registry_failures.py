@@ -1,0 +1,174 @@
+"""Whatever is wrong with a plugin is recorded, with its cause, and harms no other plugin."""
+
+from __future__ import annotations
+
+import pytest
+from plugin_distribution import WORKING, install, working
+
+from openjev_core.plugins.registry import Registry, load_registry, registry_of
+
+BUILT_IN = {"choice", "noul", "score"}
+
+
+def entry_of(registry, distribution):
+    return next(entry for entry in registry.entries if entry.distribution == distribution)
+
+
+def test_a_plugin_is_found_by_its_entry_point(site):
+    install(site, "openjev-coin", WORKING, version="2.1")
+    registry = load_registry()
+    entry = entry_of(registry, "openjev-coin")
+    assert ("openjev_coin", "2.1", "loaded", None) == (entry.name, entry.version, entry.status, entry.cause)
+    assert BUILT_IN | {"coin"} == set(registry.types)
+    assert "openjev-coin" == registry.distribution_of("coin")
+    assert "openjev" == registry.distribution_of("noul")
+    assert () == registry.failures
+
+
+def asking(annotation):
+    return WORKING.replace("instructions: str", f"instructions: {annotation}")
+
+
+FAULTS = {
+    "broken import": (
+        "import no_such_module_anywhere",
+        "ModuleNotFoundError: No module named 'no_such_module_anywhere' (openjev_coin.py:1)",
+    ),
+    "syntax error": ("def openjev_question_types(:", "SyntaxError"),
+    "exit on import": ("import sys\n\nsys.exit('no licence')", "SystemExit: no licence (openjev_coin.py:3)"),
+    "exit in the hook": (
+        WORKING.replace("return [question_type()]", "raise SystemExit(3)"),
+        "SystemExit: 3 (openjev_coin.py:",
+    ),
+    "base exception": ("raise GeneratorExit", "GeneratorExit: no message (openjev_coin.py:1)"),
+    "misspelt hook": (
+        WORKING.replace("def openjev_question_types", "def openjev_question_type"),
+        "unknown hook 'openjev_question_type'",
+    ),
+    "hook with an argument": (WORKING.replace("types():", "types(config):"), "definition"),
+    "no hook": (WORKING.replace("@hookimpl", ""), "no hook found: define `openjev_question_types` and decorate it"),
+    "an empty module": ("", "no hook found"),
+    "no list": (WORKING.replace("[question_type()]", "question_type()"), "returned QuestionType; return a list"),
+    "no records": (WORKING.replace("[question_type()]", "[1]"), "returned a int; return QuestionType records"),
+    "one name twice": (
+        WORKING.replace("[question_type()]", "[question_type()] * 2"),
+        "two question types of one name: coin, coin",
+    ),
+    "version from the core": (
+        working(api=2),
+        "'coin' was written for contract version 2; this openjev speaks version 1",
+    ),
+    "no version": (working(api="None"), "contract version None; this openjev speaks version 1"),
+    "no attrs question": (working(question="dict"), "its question is no attrs class; decorate it with attrs.frozen"),
+    "no attrs answer": (working(answer="'Answer'"), "its answer is no attrs class"),
+    "a field type": (
+        WORKING.replace("    heads: float", "    heads: float\n    type: str = 'coin'"),
+        "its answer has a field `type`",
+    ),
+    "a set": (asking("set[str]"), "its question has a field `Question.instructions` of type set[str]"),
+    "a nested set": (asking("dict[str, list[bytes]]"), "`Question.instructions` of type bytes"),
+    "a fixed tuple": (asking("tuple[int, int]"), "of type tuple[int, int]"),
+    "keys of numbers": (asking("dict[int, str]"), "of type dict[int, str]"),
+    "an unknown annotation": (asking("Strng"), "name 'Strng' is not defined"),
+    "no function": (working(reduce="None"), "its reduce cannot be called"),
+    "an upper-case name": (working(name="'Coin'"), "ValueError: 'name' must match regex"),
+    "a name with a line break": (working(name="'coin\\n'"), "ValueError: 'name' must match regex"),
+    "a label with white space": (working(labels="(' Yes',)"), "its label ' Yes' is no text without outer white space"),
+    "an example of another kind": (working(examples="('x',)"), "an example is a str; give instances of Question"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_recorded_and_others_load(site, fault):
+    source, cause = FAULTS[fault]
+    install(site, "openjev-coin", source)
+    install(site, "openjev-dice", working(name="'dice'"))
+    registry = load_registry()
+    entry = entry_of(registry, "openjev-coin")
+    assert ("failed", ()) == (entry.status, entry.types)
+    assert cause in entry.cause
+    assert "\n" not in entry.cause
+    assert entry.cause.startswith("openjev_coin: ")
+    assert BUILT_IN | {"dice"} == set(registry.types)
+    assert (entry,) == registry.failures
+
+
+def test_the_cause_points_at_the_plugins_own_line(site):
+    install(
+        site,
+        "openjev-coin",
+        "import openjev_coin_parts",
+        files=[("openjev_coin_parts.py", "x = 1\n\nraise RuntimeError('part\\nmissing')\n")],
+    )
+    (failure,) = load_registry().failures
+    assert "openjev_coin: RuntimeError: part missing (openjev_coin_parts.py:3)" == failure.cause
+
+
+def test_a_module_that_is_not_there(site):
+    install(site, "openjev-coin", WORKING)
+    (site / "openjev_coin.py").unlink()
+    (failure,) = load_registry().failures
+    assert "No module named 'openjev_coin'" in failure.cause
+
+
+def test_two_distributions_with_one_entry_point_name(site):
+    install(site, "openjev-coin", WORKING, entry_point="coin")
+    install(site, "other-coin", working(name="'other'"), version="9", entry_point="coin")
+    registry = load_registry()
+    assert BUILT_IN == set(registry.types)
+    assert [("openjev-coin", "conflict"), ("other-coin", "conflict")] == [
+        (e.distribution, e.status) for e in registry.failures
+    ]
+    for failure in registry.failures:
+        assert "the entry-point name 'coin' is claimed by openjev-coin 1.0 and other-coin 9" in failure.cause
+
+
+def test_two_plugins_with_one_type_name(site):
+    install(site, "openjev-coin", WORKING)
+    install(site, "other-coin", WORKING, version="9")
+    registry = load_registry()
+    assert BUILT_IN == set(registry.types)
+    for failure in registry.failures:
+        assert "the question type 'coin' is claimed by openjev-coin 1.0 and other-coin 9" in failure.cause
+
+
+def test_a_plugin_that_claims_a_built_in_name_takes_nothing_in_silence(site):
+    install(site, "openjev-evil", working(name="'noul'"))
+    registry = load_registry()
+    assert "noul" not in registry.types
+    assert {"openjev", "openjev-evil"} == {entry.distribution for entry in registry.failures}
+    assert BUILT_IN == set(load_registry(["openjev-evil"]).types)
+
+
+@pytest.mark.parametrize("name", ["openjev-coin", "openjev_coin", "OpenJev.Coin", "openjev--coin"])
+def test_disabled_distributions_are_not_even_imported(site, name):
+    install(site, "openjev-coin", "raise RuntimeError('imported')")
+    registry = load_registry([name])
+    entry = entry_of(registry, "openjev-coin")
+    assert ("blocked", "disabled by OPENJEV_DISABLE_PLUGINS") == (entry.status, entry.cause)
+    assert () == registry.failures
+    assert BUILT_IN == set(registry.types)
+
+
+def test_with_everything_disabled_nothing_is_installed():
+    registry = load_registry(["openjev"])
+    assert {} == dict(registry.types)
+    assert {"blocked"} == {entry.status for entry in registry.entries}
+    assert Registry(()).failures == registry.failures
+
+
+def test_the_listing_does_not_depend_on_the_order_of_installation(site):
+    for name in ("zz-coin", "aa-coin", "mm-coin"):
+        install(site, name, working(name=repr(name)))
+    assert ["openjev", "openjev", "openjev", "aa-coin", "mm-coin", "zz-coin"] == [
+        entry.distribution for entry in load_registry().entries
+    ]
+
+
+def test_a_registry_of_given_types_is_held_to_the_same_rules():
+    types = list(load_registry().types.values())
+    assert BUILT_IN == set(registry_of(*types).types)
+    with pytest.raises(ValueError, match="have one name"):
+        registry_of(types[0], types[0])
+    with pytest.raises(ValueError, match="returned a str"):
+        registry_of("noul")
