@@ -84,6 +84,10 @@ class Connection(asyncio.Protocol):
             return
         body = bytes(self.buffer[end + 4 : end + 4 + size])
         del self.buffer[: end + 4 + size]
+        if not first.endswith("HTTP/1.1"):
+            # A router asks with HTTP/2 whether this is a gRPC worker.
+            self.close()
+            return
         method, path, _ = first.split(" ")
         self.current = HttpRequest(method, path.partition("?")[0], headers, body, self)
         self.handle(self.current)

@@ -33,8 +33,19 @@ class Rules:
                 self.violations.append(f"{name} is {body.get(name)!r}, not {value!r}")
         if body.get("sampling_params") != {"max_new_tokens": 1, "temperature": 0}:
             self.violations.append(f"sampling_params is {body.get('sampling_params')!r}")
+        self.check_rids([rid for rid, _, _ in members])
         for rid, prompt, labels in members:
             self.check_member(rid, prompt, labels)
+
+    def check_rids(self, rids: Sequence[str]) -> None:
+        """SGLang aborts by prefix: a call's name may not begin another's."""
+        bases = {rid.partition("_")[0] for rid in rids}
+        for base in bases:
+            if len(bases) > 1 or len(base) < 16 or base in self.rids:
+                self.violations.append(f"rid {base!r} is short, was used before, or is not the call's only one")
+            if self.rids and len(base) != len(next(iter(self.rids))):
+                self.violations.append(f"rid {base!r} differs in length from others, so one may be another's prefix")
+        self.rids |= bases
 
     def check_member(self, rid: str, prompt: list[int], labels: list[int]) -> None:
         """Note what is wrong with one prompt."""
@@ -47,11 +58,6 @@ class Rules:
             self.violations.append(f"{rid} has ids outside the vocabulary: {outside[:4]}")
         if len(prompt) > self.max_prompt:
             self.violations.append(f"{rid} has {len(prompt)} tokens, the longest prompt is {self.max_prompt}")
-        if len(rid) < 16 or rid in self.rids:
-            self.violations.append(f"rid {rid!r} is short or was used before")
-        if self.rids and len(rid) != len(next(iter(self.rids))):
-            self.violations.append(f"rid {rid!r} differs in length from others, so one may be another's prefix")
-        self.rids.add(rid)
         if len(labels) > 1 and not outside and not self.continues_a_warm_up(pack(prompt)):
             self.violations.append(f"{rid} is a branch of {len(prompt)} tokens whose prefix has not been answered yet")
 

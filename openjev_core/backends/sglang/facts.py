@@ -39,7 +39,9 @@ async def read_facts(client: SGLangClient) -> ServerFacts:
         DeadlineExceeded: It does not answer.
     """
     server = await client.info("/server_info", seconds=TIMEOUT) or {}
-    model = await client.info("/model_info", seconds=TIMEOUT) or {}
+    # Routers have the page under its old name alone.
+    model = await client.info("/model_info", seconds=TIMEOUT) or await client.info("/get_model_info", seconds=TIMEOUT)
+    model = model or {}
     disabled = server.get("disable_radix_cache")
     return ServerFacts(
         frontend="rust" if "max_context_length" in server else "python" if "context_length" in server else None,

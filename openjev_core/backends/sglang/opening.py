@@ -43,23 +43,19 @@ async def open_sglang(
         StartupError: With ``inspect``, nothing answers at ``url``, or what does is no SGLang.
     """
     client = SGLangClient(url.rstrip("/"), api_key or settings.backend_api_key)
+    backend = SGLangBackend(
+        client=client,
+        vocab_size=vocab_size,
+        max_prompt_tokens=settings.max_input_tokens - 1,
+        fanout=settings.fanout,
+        slots=Slots(settings.max_concurrent_branches),
+        call_timeout=settings.request_timeout,
+    )
     try:
-        facts = await facts_or_fail(client) if inspect else ServerFacts()
-        backend = SGLangBackend(
-            client=client,
-            vocab_size=vocab_size,
-            max_prompt_tokens=facts.max_prompt_tokens or settings.max_input_tokens - 1,
-            fanout=settings.fanout,
-            slots=Slots(settings.max_concurrent_branches),
-            call_timeout=settings.request_timeout,
-            facts=facts,
-        )
         if inspect:
+            backend.facts = await facts_or_fail(client)
+            backend.max_prompt_tokens = backend.facts.max_prompt_tokens or backend.max_prompt_tokens
             backend.fanout = await proven_fanout(backend, log)
-    except BaseException:
-        await client.aclose()
-        raise
-    try:
         yield backend
     finally:
         await backend.aclose()

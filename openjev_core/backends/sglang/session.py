@@ -104,11 +104,13 @@ class SGLangPrefix:
             (branch,) = branches
             prompt = b"%b,%b" % (self.json, ids_json(branch.suffix))
             return [await self.call(prompt, len(self.ids) + len(branch.suffix), branch.labels)]
-        rids = [self.backend.new_rid() for _ in branches]
-        elements = parse_many(await self.post(batch_body(self.json, branches, rids), rids), len(branches))
+        rid = self.backend.new_rid()
+        # SGLang names a batch's members after it; a list of names works too, but not through a router.
+        rids = [f"{rid}_{number}" for number in range(len(branches))]
+        elements = parse_many(await self.post(batch_body(self.json, branches, rid), rids), len(branches))
         return [
-            reading(element, branch.labels, rid=rid, prompt_tokens=len(self.ids) + len(branch.suffix))
-            for element, branch, rid in zip(elements, branches, rids, strict=True)
+            reading(element, branch.labels, rid=name, prompt_tokens=len(self.ids) + len(branch.suffix))
+            for element, branch, name in zip(elements, branches, rids, strict=True)
         ]
 
     async def call(self, prompt: bytes, prompt_tokens: int, labels: Sequence[int]) -> Reading:

@@ -59,10 +59,10 @@ def single_body(prompt: bytes, labels: Sequence[int], rid: str) -> bytes:
     )
 
 
-def batch_body(prefix: bytes, branches: Sequence[Branch], rids: Sequence[str]) -> bytes:
-    """The body for several branches of one prefix."""
-    return b'{"rid":%b,"input_ids":[%b],"token_ids_logprob":%b,%b' % (
-        orjson.dumps(rids),
+def batch_body(prefix: bytes, branches: Sequence[Branch], rid: str) -> bytes:
+    """The body for several branches of one prefix; SGLang calls them ``rid_0``, ``rid_1``, ..."""
+    return b'{"rid":"%b","input_ids":[%b],"token_ids_logprob":%b,%b' % (
+        rid.encode(),
         b",".join([b"[%b,%b]" % (prefix, ids_json(branch.suffix)) for branch in branches]),
         orjson.dumps([branch.labels for branch in branches]),
         FIXED_FIELDS,
