@@ -203,7 +203,7 @@ def test_orders_that_make_no_sense_are_refused(orders, words):
 
 
 def test_the_limit_counts_every_order():
-    engine = scripted_engine(CHOICE, settings=Settings(max_total_input_tokens=1600))
+    engine = scripted_engine(CHOICE, settings=Settings(max_total_input_tokens=1000))
     asked(engine, choice("Red", "Green", "Blue", "Grey"))
 
     with pytest.raises(RequestError, match="max_total_input_tokens"):
