@@ -36,8 +36,8 @@ function labelled({ name, node, required }, draft, set, changed) {
   }
   const id = freshId();
   const control = FORMS[node.kind](node, draft, set, changed, titled(name), { id, "aria-describedby": hint?.id });
-  const label = h("label", { for: id }, titled(name), optional);
-  return h("div", { class: "field", data: { part: name } }, h("div", { class: "field-head" }, label, control.aside), hint, control.element ?? control);
+  const head = h("div", { class: "field-head" }, h("label", { for: id }, titled(name)), optional, control.aside);
+  return h("div", { class: "field", data: { part: name } }, head, hint, control.element ?? control);
 }
 
 /** `not_before` as a person would head it. */

@@ -137,7 +137,7 @@ export const KINDS = {
     revive: (node, value) => ["", ...node.options.map((one) => JSON.stringify(one))].find((one) => one === value),
   },
   object: {
-    blank: (node) => Object.fromEntries(node.fields.map(({ name, node: inner, required }) => [name, blank(inner, required)])),
+    blank: (node, needed) => Object.fromEntries(node.fields.map(({ name, node: inner, required }) => [name, blank(inner, needed && required)])),
     isEmpty: (node, draft) => node.fields.every(({ name, node: inner }) => isEmpty(inner, draft[name])),
     toTree: (node, draft, path, report) => {
       const members = new Map();

@@ -2,7 +2,7 @@
 
 import { freshId, h } from "./element.js";
 
-const CONTROLS = "input, textarea, select, button";
+const FIELDS = "input, textarea, select";
 
 /** Take away what was shown before. */
 export function clearProblems(form) {
@@ -35,12 +35,12 @@ export function showProblems(form, summary, problems) {
 /** Write a message at the field of a path, or at the nearest place around it, and return the field's control. */
 function place(form, path, message) {
   const part = partAt(form, path);
-  const control = part.querySelector(CONTROLS) ?? form.querySelector(CONTROLS);
+  const control = part.querySelector(FIELDS) ?? part.querySelector("button");
   const problem = h("p", { class: "problem", id: freshId() }, message);
   const head = part.querySelector(":scope > [data-head]");
   if (head) head.after(problem);
   else part.append(problem);
-  if (control.tagName !== "BUTTON") {
+  if (control.matches(FIELDS)) {
     control.setAttribute("aria-invalid", "true");
     control.setAttribute("aria-describedby", [control.getAttribute("aria-describedby"), problem.id].filter(Boolean).join(" "));
   }

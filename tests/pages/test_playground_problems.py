@@ -1,0 +1,128 @@
+"""What is wrong stands at the field that it is about."""
+
+from __future__ import annotations
+
+import pytest
+from playground_page import REFUSED, Playground
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def playground(toy, open_page):
+    return Playground(open_page(f"{toy.url}/playground", allowed=(REFUSED,)))
+
+
+def refused(playground):
+    """Run; the server must refuse. Returns its problems."""
+    with playground.page.expect_response("**/v1/systemone") as caught:
+        playground.page.keyboard.press("Control+Enter")
+    playground.page.wait_for_selector("#evaluation [role=alert]")
+    assert 422 == caught.value.status
+    return caught.value.json()["detail"]
+
+
+def not_sent(playground):
+    """Run; the page itself must see what is wrong."""
+    asked = []
+    playground.page.on("request", lambda request: asked.append(request.url))
+    playground.page.keyboard.press("Control+Enter")
+    playground.page.wait_for_selector("#evaluation [role=alert]")
+    assert [] == asked
+    return playground.problems()
+
+
+def test_the_servers_problems_stand_at_their_fields(playground, keep):
+    score = playground.cards.nth(2)
+    for _ in range(3):
+        score.get_by_role("button", name="Remove Criteria 2").click()
+    noul = playground.cards.nth(0)
+    noul.get_by_label("Instructions", exact=True).fill("")
+    detail = refused(playground)
+    problems = playground.problems()
+    by_path = {tuple(problem["loc"][1:3]): problem["msg"] for problem in detail}
+    assert set(by_path.values()) == set(problems.values())
+    assert all(one in playground.page.locator("#evaluation [role=alert]").text_content() for one in by_path.values())
+    # Whoever mends one problem need not look for the field.
+    focused = playground.page.evaluate("document.activeElement.getAttribute('aria-invalid')")
+    assert "true" == focused
+    keep(playground.page, "playground-problems")
+
+
+def test_a_problem_deep_inside_opens_what_hides_it(playground):
+    playground.example("A conversation")
+    card = playground.cards.nth(0)
+    card.get_by_role("button", name="True: send as JSON").click()
+    card.get_by_label("True", exact=True).fill("17")
+    card.locator("details > summary").click()
+    assert not card.get_by_label("True", exact=True).is_visible()
+    (problem,) = refused(playground)
+    assert ["body", "questions", "broke_rule", "criteria", "true"] == problem["loc"]
+    assert {"True": problem["msg"]} == playground.problems()
+    assert card.get_by_label("True", exact=True).is_visible()
+
+
+def test_a_problem_of_the_state_stands_at_the_message(playground):
+    playground.example("A conversation")
+    page = playground.page
+    page.check("[name=state-mode][value=json]", force=True)
+    page.fill(".state-text", '[{"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}]')
+    (problem,) = refused(playground)
+    assert {None: problem["msg"]} == {None: message for message in playground.problems().values()}
+    page.fill(".state-text", "17")
+    refused(playground)
+
+
+def test_what_the_page_can_see_is_not_sent(playground):
+    playground.write_state('{"a": 1,\n "b": }', "json")
+    problem = not_sent(playground)
+    assert "line 2, column 7" in next(iter(problem.values()))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "write the state as JSON first"),
+        ('{"a": 1, "a": 2}', 'each key once, and not "a" again'),
+        ("[1, 2", "at the end, expected a comma or ]"),
+        ("{'a': 1}", "a key in double quotes"),
+        ("[01]", "a value"),
+        ("NaN", "a value"),
+        ('"a\nb"', "a string that ends with"),
+        ("[1] x", "nothing more after the value"),
+        ("[" * 101, "nested deeper than 100 levels"),
+    ],
+)
+def test_json_that_is_none(playground, text, said):
+    playground.write_state(text, "json")
+    (message,) = not_sent(playground).values()
+    assert said in message
+
+
+def test_names_that_clash_or_lack(playground):
+    page = playground.page
+    page.fill("[aria-label='Name of question 2']", "wants_refund")
+    assert {"Name of question 2": "two questions have this name; names must differ"} == not_sent(playground)
+    page.fill("[aria-label='Name of question 2']", "")
+    problems = not_sent(playground)
+    assert {"Name of question 2": "a name is needed here: the answer comes under it"} == problems
+    page.fill("[aria-label='Name of question 2']", "team")
+    choice = playground.cards.nth(1)
+    choice.get_by_label("Criteria, name 2").fill("billing")
+    assert {"Criteria, name 2": "this name stands twice; names must differ"} == not_sent(playground)
+    choice.get_by_label("Criteria, name 2").fill("technical")
+    playground.run()
+    assert {} == playground.problems()
+
+
+def test_rows_left_empty(playground):
+    playground.example("An empty page")
+    assert "add a question first" in playground_alert(playground)
+    playground.add("score")
+    problems = not_sent(playground)
+    assert {"Criteria, item 0", "Criteria, item 1"} == set(problems)
+
+
+def playground_alert(playground):
+    playground.page.keyboard.press("Control+Enter")
+    return playground.page.locator("#evaluation [role=alert]").text_content()
