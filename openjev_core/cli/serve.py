@@ -55,7 +55,7 @@ def serve(
         raise SettingsError(f"expected flags for SGLang with --sglang-python only, found {found!r} without it")
     if settings.connect and settings.sglang_python:
         raise SettingsError("--connect and --sglang-python: expected one of them, found both")
-    start_logging(settings)
+    prepare(settings)
     registry = registry_to_serve(settings, skip_failed=skip_failed_plugins)
     if settings.sglang_python:
         from openjev_core.launch.serving import run_launched  # noqa: PLC0415
@@ -68,7 +68,7 @@ def serve(
 
 
 def prepare(settings: Settings) -> None:
-    """Set up a worker process as this one."""
+    """Write log lines as the settings say, in this process and in each worker."""
     from openjev_core.cli.logs import write_logs  # noqa: PLC0415
 
     write_logs(settings.log_format)
