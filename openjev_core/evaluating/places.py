@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from openjev_core.errors import Loc, Problem, RequestError, describe_problem
+from openjev_core.json_document import parse_document
 
 MOST_SHOWN = 20
 """Problems that are listed one by one; a file of a million rows must not become a million lines."""
@@ -29,6 +31,20 @@ def row_error(place: str, loc: Loc, msg: str) -> RequestError:
 def in_row(place: str, error: RequestError) -> RequestError:
     """An error with paths inside a row, with the row before them: ``tickets.jsonl line 7: labels.team: ...``."""
     return RequestError([Problem((place,), describe_problem(problem), problem.type) for problem in error.problems])
+
+
+def parse_line(place: str, line: bytes) -> Any:
+    """The JSON of one line.
+
+    Raises:
+        RequestError: It is none.
+    """
+    try:
+        return parse_document(line)
+    except RequestError as error:
+        # The parser speaks of a request's body.
+        told = [Problem(p.loc, p.msg.replace("the body", "the line"), p.type) for p in error.problems]
+        raise in_row(place, RequestError(told)) from None
 
 
 def raise_all(problems: Sequence[Problem]) -> None:

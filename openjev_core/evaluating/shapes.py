@@ -66,7 +66,7 @@ class Shape:
     @property
     def names(self) -> tuple[str, ...]:
         """What to call each outcome."""
-        return tuple(str(self._name(index)) for index in range(self.options))
+        return tuple(_written(self._name(index)) for index in range(self.options))
 
     def outcome_of(self, label: Any) -> int:
         """The outcome that a label means: an answer's value, an option's key, or either one's text.
@@ -208,5 +208,9 @@ def _same_text(label: Any, value: Any) -> bool:
     """Equal as a spreadsheet would write them: ``true`` and ``TRUE`` are one, and so are ``2`` and ``2.0``."""
     if not isinstance(label, str):
         return False
-    written = f"{value:g}" if isinstance(value, float) else str(value)
-    return label.strip().lower() == written.strip().lower()
+    return label.strip().lower() in {str(value).strip().lower(), _written(value).lower()}
+
+
+def _written(value: Any) -> str:
+    """A value for people: whole numbers without a fraction."""
+    return f"{value:g}" if isinstance(value, float) else str(value).strip()

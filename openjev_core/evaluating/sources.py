@@ -13,10 +13,8 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core.errors import RequestError
 from openjev_core.evaluating.extra import needs_extra
-from openjev_core.evaluating.places import file_error, in_row, listed, row_error
-from openjev_core.json_document import parse_document
+from openjev_core.evaluating.places import file_error, listed, parse_line, row_error
 
 FORMATS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 
@@ -66,11 +64,7 @@ def _jsonl(path: Path) -> Iterator[Record]:
         if not line.strip():
             continue
         place = f"{path.name} line {number}"
-        try:
-            value = parse_document(line)
-        except RequestError as error:
-            # The parser speaks of a request's body, of which this line is one.
-            raise in_row(place, error) from None
+        value = parse_line(place, line)
         if not isinstance(value, dict):
             raise row_error(place, (), "expected a JSON object in each line")
         yield Record(place, value)
