@@ -1,0 +1,120 @@
+"""llama.cpp as a :class:`openjev_core.backends.protocol.Backend`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from attrs import define, field
+
+from openjev_core.backends.llamacpp.client import LlamaCppClient
+from openjev_core.backends.llamacpp.prefix import LlamaCppPrefix
+from openjev_core.backends.llamacpp.slot import BaseLost, SlotPool
+from openjev_core.errors import BackendError, BackendUnavailable
+
+CHECK_LABELS = (0, 1)
+CHECK_WAIT = 1.0
+"""Seconds that a check waits for a slot's call to end before it settles for the server's own word."""
+CHECK_TIMEOUT = 3.0
+PROOF_PREFIX = (0, 1, 0, 1)
+PROOF_SUFFIXES = ((2, 3), (2, 4))
+"""They begin alike: the second is read after the cache was cut back twice."""
+
+
+@define(eq=False, kw_only=True)
+class LlamaCppBackend:
+    """A running llama.cpp server, in this process or elsewhere.
+
+    Attributes:
+        client: The connections.
+        vocab_size: Ids lie in ``range(vocab_size)``.
+        max_prompt_tokens: The longest prompt that leaves room for its output token.
+        pool: The server's slots.
+        reuses: The model's cache can be cut back to a prefix. Where it cannot (recurrent layers), every branch is
+            read whole, and no prefix is warmed.
+        release: Ends all that was opened for the backend.
+        name: ``llama.cpp``.
+    """
+
+    client: LlamaCppClient
+    vocab_size: int
+    max_prompt_tokens: int
+    pool: SlotPool
+    release: Callable[[], Awaitable[None]]
+    reuses: bool = True
+    name: str = field(default="llama.cpp", init=False)
+
+    @asynccontextmanager
+    async def prefix(self, ids: Sequence[int], *, key: str) -> AsyncIterator[LlamaCppPrefix]:
+        """See :meth:`openjev_core.backends.protocol.Backend.prefix`.
+
+        Waits for a slot; evaluations get one in the order in which they ask. The prefix stays in its slot until
+        another one needs it.
+        """
+        del key  # there is one server, and its slots are recognised by what they hold
+        self.admit(len(ids), ids, CHECK_LABELS)
+        held = tuple(ids)
+        slot = await self.pool.take(held)
+        try:
+            prefix = LlamaCppPrefix(self, slot, held)
+            await prefix.warm()
+            yield prefix
+        finally:
+            self.pool.give_back(slot)
+
+    def admit(self, prompt_tokens: int, ids: Sequence[int], labels: Sequence[int]) -> None:
+        """Keep from the server what it would refuse.
+
+        Raises:
+            BackendError: An id outside the vocabulary, an empty or too long prompt, or labels that are not distinct.
+        """
+        if not ids or not labels:
+            raise BackendError("a call to llama.cpp needs at least one token and one label")
+        if min(ids) < 0 or max(ids) >= self.vocab_size or min(labels) < 0 or max(labels) >= self.vocab_size:
+            raise BackendError(
+                f"a token id lies outside the vocabulary of {self.vocab_size}: the tokenizer belongs to another model"
+            )
+        if prompt_tokens > self.max_prompt_tokens:
+            raise BackendError(f"a prompt of {prompt_tokens} tokens; llama.cpp takes at most {self.max_prompt_tokens}")
+        if len(set(labels)) != len(labels):
+            raise BackendError("a branch names one label twice")
+
+    async def prove_reuse(self) -> None:
+        """Find out, once, whether the model's cache can be cut back to a prefix; sets :attr:`reuses`.
+
+        Raises:
+            BackendError: The server does not answer a labelled call as it should.
+        """
+        slot = self.pool.slots[0]
+        try:
+            await slot.warm(PROOF_PREFIX)
+            for suffix in PROOF_SUFFIXES:
+                await slot.read(suffix, CHECK_LABELS)
+        except BaseLost:
+            self.reuses = False
+
+    async def check(self) -> None:
+        """See :meth:`openjev_core.backends.protocol.Backend.check`.
+
+        The call reads one token behind whatever a slot holds, so no evaluation loses its prefix, and goes between
+        two calls of a running one. While every slot is busy with a long call, that the server answers at all is
+        taken for health: the call's own deadline guards against one that never ends.
+        """
+        slot = min(self.pool.slots, key=lambda slot: slot.calls.locked())
+        try:
+            async with asyncio.timeout(CHECK_WAIT):
+                await slot.calls.acquire()
+        except TimeoutError:
+            answer = await self.client.get("/health", seconds=CHECK_TIMEOUT)
+            if answer.get("status") != "ok":
+                raise BackendUnavailable("llama.cpp is busy and does not say that it is well") from None
+            return
+        try:
+            await slot.probe(CHECK_LABELS, seconds=CHECK_TIMEOUT)
+        finally:
+            slot.calls.release()
+
+    async def aclose(self) -> None:
+        """See :meth:`openjev_core.backends.protocol.Backend.aclose`."""
+        await self.release()

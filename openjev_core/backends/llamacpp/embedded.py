@@ -1,0 +1,134 @@
+"""llama.cpp's own HTTP server in this process, through xllamacpp.
+
+Nothing is imported from xllamacpp before an engine starts: it is an optional extra.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from openjev_core.errors import StartupError
+
+BATCH = 256
+"""Tokens that llama.cpp computes before it looks up, so also what a cancellation waits for. On two cores SmolLM2
+prefills 600 tokens in 1.81 s with 256, 1.83 s with 512 and 1,024, and 1.88 s with 128."""
+
+SILENT = -1
+
+WAITING = {"OMP_WAIT_POLICY": "passive"}
+"""libgomp's threads wait for one another asleep instead of spinning. Alone on the machine that makes no difference;
+beside other work, two spinning threads were three to ten times slower than two that sleep."""
+
+
+class EmbeddedServer:
+    """A llama.cpp server that listens on a free loopback port until :meth:`close`.
+
+    Attributes:
+        url: Its address.
+        api_key: What it wants as a Bearer key: other users of the machine can reach loopback too.
+    """
+
+    def __init__(self, server: Any, api_key: str) -> None:
+        self._server = server
+        self.url: str = server.listening_address
+        self.api_key = api_key
+
+    async def close(self) -> None:
+        """Stop the server, free its port and the model's memory. Again does nothing."""
+        server, self._server = self._server, None
+        if server is not None:
+            # The last reference goes in the thread: destroying it joins the server's own threads.
+            holder = [server]
+            del server
+            await asyncio.to_thread(holder.clear)
+
+
+async def start_embedded(model: Path, *, context: int, threads: int | None) -> EmbeddedServer:
+    """Load a model and serve it, off the event loop.
+
+    A cancellation waits for the load to end: it cannot be broken off.
+
+    Args:
+        model: A GGUF file.
+        context: Tokens of a prompt and its output.
+        threads: For the computation; llama.cpp's own default when ``None``.
+
+    Raises:
+        StartupError: xllamacpp is not installed or does not run here, or the model does not load.
+    """
+    loading = asyncio.ensure_future(asyncio.to_thread(_start, model, context, threads))
+    try:
+        return await asyncio.shield(loading)
+    except asyncio.CancelledError:
+        while not loading.done():
+            await asyncio.wait([loading])
+        if loading.exception() is None:
+            await loading.result().close()
+        raise
+
+
+def _start(model: Path, context: int, threads: int | None) -> EmbeddedServer:
+    xllamacpp = _import_xllamacpp()
+    api_key = secrets.token_urlsafe(32)
+    params = xllamacpp.CommonParams()
+    params.model.path = str(model)
+    params.verbosity = SILENT
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [api_key]
+    params.n_ctx = context
+    # One slot: prompts that are computed together move one another's numbers.
+    params.n_parallel = 1
+    params.n_batch = params.n_ubatch = BATCH
+    if threads is not None:
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    # Models with sliding windows could not be cut back to the prefix otherwise.
+    params.swa_full = True
+    params.ui = params.endpoint_slots = params.use_jinja = False
+    # Copies of prompts in host memory: the slot keeps its prefix itself.
+    params.cache_ram_mib = 0
+    params.cache_idle_slots = False
+    try:
+        return EmbeddedServer(xllamacpp.Server(params), api_key)
+    except Exception as error:  # xllamacpp raises RuntimeError today; any other means the same
+        raise StartupError(
+            f"llama.cpp cannot load {model} ({error}): the file is damaged, its architecture is newer than "
+            f"xllamacpp {xllamacpp.__version__}, or memory is short (OPENJEV_MAX_INPUT_TOKENS bounds the context)"
+        ) from error
+
+
+def _import_xllamacpp() -> ModuleType:
+    try:
+        with _environment(WAITING):
+            return importlib.import_module("xllamacpp")
+    except ModuleNotFoundError as error:
+        if error.name != "xllamacpp":
+            raise
+        raise StartupError(
+            "the embedded engine is not installed: install openjev[embedded] "
+            "(uv sync --extra embedded, or pip install xllamacpp), "
+            "or serve from a server: --connect URL (SGLang) or --llama-server URL"
+        ) from None
+    except ImportError as error:
+        hint = "; install libgomp1 (Debian, Ubuntu) or libgomp (Fedora, Alpine)" if "libgomp" in str(error) else ""
+        raise StartupError(f"the embedded engine does not load on this machine: {error}{hint}") from error
+
+
+@contextmanager
+def _environment(wanted: dict[str, str]) -> Iterator[None]:
+    """Variables that are set while a library reads them, where the user has not set them."""
+    added = {name: value for name, value in wanted.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)

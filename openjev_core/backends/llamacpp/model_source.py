@@ -1,0 +1,87 @@
+"""From the setting ``model`` to a GGUF file on this machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from attrs import frozen
+
+from openjev_core.backends.llamacpp import demo_model
+from openjev_core.errors import StartupError
+
+HUB_NAME = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<quant>[\w.-]+)|/(?P<file>[^:]+\.gguf))?")
+ACCEPTED = (
+    "PATH.gguf, or a Hugging Face repository with GGUF files: ORG/REPO, ORG/REPO:QUANT (such as :Q8_0) "
+    "or ORG/REPO/FILE.gguf"
+)
+UNKNOWN_DATE = "1970-01-01"
+
+
+@frozen(kw_only=True)
+class ModelFile:
+    """A GGUF on this machine.
+
+    Attributes:
+        path: The file; of a split model, its first part.
+        public_name: What clients see, unless the settings say otherwise.
+        demo: It is the demo model.
+        release_date: ISO date; the epoch when not known.
+    """
+
+    path: Path
+    public_name: str
+    demo: bool = False
+    release_date: str = UNKNOWN_DATE
+
+
+def find_model(model: str | None, revision: str | None, progress: Callable[[str], None]) -> ModelFile:
+    """The file that ``model`` means; downloads it when it has to. Blocks.
+
+    Args:
+        model: A path, a Hugging Face name, or ``None`` for the demo model.
+        revision: Of a Hugging Face repository: branch, tag or commit.
+        progress: Takes lines for a person.
+
+    Raises:
+        StartupError: There is no such file or repository, or it cannot be had now.
+    """
+    if model is None:
+        path = demo_model.demo_model_path()
+        demo_model.verify_demo_model(path)
+        return demo_file(path)
+    path = Path(model).expanduser()
+    if path.is_file():
+        return local_file(path)
+    if path.is_dir():
+        raise StartupError(f"model: expected {ACCEPTED}, found the folder {model!r}; name one of its .gguf files")
+    named = HUB_NAME.fullmatch(model)
+    # A `models/x.gguf` that is not there is a mistyped path; three parts and more may be a file of a repository.
+    if named is None or model.startswith((".", "/", "~")) or (model.endswith(".gguf") and not named["file"]):
+        raise StartupError(f"model: expected {ACCEPTED}; there is no file {model!r}")
+    from openjev_core.backends.llamacpp.hub import download  # noqa: PLC0415 - huggingface_hub takes 0.3 s to import
+
+    path = download(named["repo"], named["file"], named["quant"], revision, progress)
+    return ModelFile(path=path, public_name=named["repo"])
+
+
+def demo_file(path: Path) -> ModelFile:
+    """The demo model's file."""
+    return ModelFile(path=path, public_name=demo_model.PUBLIC_NAME, demo=True, release_date=demo_model.RELEASE_DATE)
+
+
+def local_file(path: Path) -> ModelFile:
+    """A file that the user named. The demo model stays what it is under whatever name."""
+    try:
+        shipped = demo_model.demo_model_path()
+    except StartupError:
+        shipped = None
+    if shipped is not None and path.stat().st_size == shipped.stat().st_size:
+        try:
+            demo_model.verify_demo_model(path)
+        except StartupError:
+            pass
+        else:
+            return demo_file(path)
+    return ModelFile(path=path, public_name=path.stem)
