@@ -65,7 +65,7 @@ class Playground:
                    .map((one) => one.textContent).join(" "),
                ])"""
         )
-        return {label: message for label, message in found}
+        return dict(found)
 
     def stored(self):
         return json.loads(self.page.evaluate("localStorage.getItem('openjev.playground')"))
@@ -74,5 +74,5 @@ class Playground:
 def percent(probability):
     """A probability as the page writes it."""
     if 0 < probability < 0.001:
-        return "< 0.1 %"
-    return "> 99.9 %" if 0.999 < probability < 1 else f"{probability * 100:.1f} %"
+        return "< 0.1%"
+    return "> 99.9%" if 0.999 < probability < 1 else f"{probability * 100:.1f}%"

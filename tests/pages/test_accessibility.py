@@ -22,8 +22,7 @@ def faults(page, context=None):
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1360, 390])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1360), ("dark", 390)])
 def test_axe_finds_nothing_in_any_view(toy, open_page, scheme, width):
     page = open_page(f"{toy.url}/playground", scheme=scheme, width=width, allowed=(REFUSED,), reduced_motion="reduce")
     playground = Playground(page)
@@ -65,7 +64,10 @@ def test_axe_finds_nothing_in_the_other_pages_own_parts(toy, open_page, monkeypa
 
 def focused(page):
     return page.evaluate(
-        "document.activeElement.id || document.activeElement.ariaLabel || document.activeElement.textContent.trim()"
+        """() => {
+          const one = document.activeElement;
+          return one.id || one.ariaLabel || one.textContent.trim();
+        }"""
     )
 
 
@@ -126,7 +128,8 @@ def test_every_focus_can_be_seen(toy, open_page):
               const style = getComputedStyle(shown);
               const box = shown.getBoundingClientRect();
               const bar = document.querySelector(".run-bar");
-              const covered = !bar.contains(one) && one.closest("form") && box.bottom > bar.getBoundingClientRect().top + 1;
+              const edge = bar.getBoundingClientRect().top + 1;
+              const covered = !bar.contains(one) && one.closest("form") && box.bottom > edge;
               return [one.outerHTML.slice(0, 120), style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
                       box.bottom > 0 && box.top < innerHeight && !covered];
             }"""

@@ -68,9 +68,24 @@ def test_a_problem_of_the_state_stands_at_the_message(playground):
     page.check("[name=state-mode][value=json]", force=True)
     page.fill(".state-text", '[{"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}]')
     (problem,) = refused(playground)
-    assert {None: problem["msg"]} == {None: message for message in playground.problems().values()}
-    page.fill(".state-text", "17")
+    assert [problem["msg"]] == list(playground.problems().values())
+
+
+def test_a_problem_of_a_chat_stands_at_its_message(playground):
+    playground.example("A conversation")
+    detail = [
+        {"loc": ["body", "state", 2, "content"], "msg": "the third", "type": "value_error"},
+        {"loc": ["body", "state", 0, "role"], "msg": "the first role", "type": "value_error"},
+        {"loc": ["body", "state", 3, "name", 0], "msg": "somewhere in the fourth", "type": "value_error"},
+        {"loc": ["body", "x_unknown"], "msg": "anywhere", "type": "value_error"},
+    ]
+    playground.page.route("**/v1/systemone", lambda route: route.fulfill(status=422, json={"detail": detail}))
     refused(playground)
+    problems = playground.problems()
+    assert "the third" == problems["Text of message 3"]
+    assert "the first role" in problems["Role of message 1"]
+    assert "somewhere in the fourth" == problems["Role of message 4"]
+    assert "anywhere" in playground.page.locator("#evaluation [role=alert]").text_content()
 
 
 def test_what_the_page_can_see_is_not_sent(playground):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from playground_page import REFUSED
 
@@ -17,9 +19,8 @@ def test_scalar_sends_an_edited_example(embedded, open_page, keep):
     editor.wait_for()
     editor.click()
     page.keyboard.press("Control+A")
-    page.keyboard.insert_text(
-        '{"model": "jev-latest", "state": "It rains.", "questions": {"wet": {"type": "noul", "instructions": "Is it wet?"}}}'
-    )
+    question = {"type": "noul", "instructions": "Is it wet?"}
+    page.keyboard.insert_text(json.dumps({"model": "jev-latest", "state": "It rains.", "questions": {"wet": question}}))
     with page.expect_response("**/v1/systemone") as caught:
         page.keyboard.press("Control+Enter")
     assert 200 == caught.value.status

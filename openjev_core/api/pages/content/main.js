@@ -61,6 +61,7 @@ class Playground {
         if (this.running === null) this.run();
       }
     });
+    if (/Mac|iPhone|iPad/.test(navigator.platform)) at("run").lastElementChild.textContent = "⌘ ⏎";
     at("examples").addEventListener("click", () => this.offerExamples());
     at("link").addEventListener("click", () => this.copyLink());
     at("key").addEventListener("click", () => service.changeKey().then(() => this.showKey()));
@@ -140,7 +141,9 @@ class Playground {
     const health = await service.health();
     const chip = at("model");
     chip.dataset.status = health?.status ?? "unavailable";
-    chip.replaceChildren(h("span", { class: "dot", "aria-hidden": "true" }), health ? `${health.model}${health.status === "ok" ? "" : " (unavailable)"}` : "server unreachable");
+    const name = health ? `${health.model}${health.status === "ok" ? "" : " (unavailable)"}` : "server unreachable";
+    chip.title = name;
+    chip.replaceChildren(h("span", { class: "dot", "aria-hidden": "true" }), h("span", { class: "model-name" }, name));
     if (health?.note) {
       at("note").replaceChildren(h("strong", {}, health.model), ` is ${health.note}.`);
       at("note").hidden = false;

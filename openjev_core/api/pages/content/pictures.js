@@ -20,9 +20,9 @@ export function restOf(answer) {
 
 /** A probability for reading; the exact number stays in the answer's JSON. */
 export function percent(probability) {
-  if (probability > 0 && probability < 0.001) return "< 0.1 %";
-  if (probability < 1 && probability > 0.999) return "> 99.9 %";
-  return `${(probability * 100).toFixed(1)} %`;
+  if (probability > 0 && probability < 0.001) return "< 0.1%";
+  if (probability < 1 && probability > 0.999) return "> 99.9%";
+  return `${(probability * 100).toFixed(1)}%`;
 }
 
 function isProbability(value) {

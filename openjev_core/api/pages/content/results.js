@@ -85,7 +85,7 @@ function timing(header, total) {
 
 /** A duration for reading. */
 export function milliseconds(duration) {
-  if (duration >= 10000) return `${(duration / 1000).toFixed(1)} s`;
+  if (duration >= 1000) return `${(duration / 1000).toFixed(2)} s`;
   return duration >= 100 ? `${duration.toFixed(0)} ms` : `${duration.toFixed(1)} ms`;
 }
 
@@ -94,5 +94,5 @@ function count(number) {
 }
 
 function share(part, whole) {
-  return whole > 0 ? `${((part / whole) * 100).toFixed(0)} %` : "–";
+  return whole > 0 ? `${((part / whole) * 100).toFixed(0)}%` : "–";
 }
