@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -24,11 +24,14 @@ the data would be pushed away without end."""
 TEMPERATURES = (0.05, 20.0)
 """Fits stay between these: beyond, a model's scores say nothing, or everything."""
 
+MOST_BIAS = 20.0
+
 Form = Literal["none", "temperature", "temperature and bias"]
 FORMS: tuple[Form, ...] = ("none", "temperature", "temperature and bias")
 """From simple to complex: of two that predict held-out rows equally well, the simpler is taken."""
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 @frozen
@@ -72,7 +75,7 @@ class Scored:
         widest = max(len(example.orders[0].scores) for example in examples)
         self.labels = tuple(labels)
         self.rows = np.array([example.row for example in examples])
-        self.right = np.array([example.label for example in examples])
+        self.right = np.array([example.label for example in examples], dtype=np.int64)
         self.scores = np.full((len(examples), widest), -np.inf)
         self.standing = np.zeros((len(examples), widest, len(labels)))
         position = {label: index for index, label in enumerate(labels)}
@@ -90,10 +93,21 @@ class Scored:
             shifted = self.scores / np.exp(log_temperature) + self.standing @ bias
         return np.asarray(log_softmax(shifted, axis=1))
 
-    def losses(self, log_temperature: float, bias: Floats, members: NDArray[np.int64]) -> Floats:
+    def losses(self, log_temperature: float, bias: Floats, members: Integers) -> Floats:
         """Minus the log-probability of the right option, for some of the examples."""
         logs = self.log_probabilities(log_temperature, bias)
         return np.asarray(-np.maximum(logs[members, self.right[members]], LOG_FLOOR))
+
+    def loss(self, log_temperature: float, bias: Floats, members: Integers) -> tuple[float, float, Floats]:
+        """Their mean, and its derivatives by the log temperature and by the biases."""
+        logs = self.log_probabilities(log_temperature, bias)[members]
+        error = np.exp(logs)
+        error[np.arange(len(members)), self.right[members]] -= 1
+        # Options that an example does not have were padded with minus infinity; they have no part in it.
+        scores = np.where(np.isfinite(self.scores), self.scores, 0.0)[members] / np.exp(log_temperature)
+        by_bias = np.einsum("eo,eol->l", error, self.standing[members]) / len(members)
+        value = -logs[np.arange(len(members)), self.right[members]].mean()
+        return float(value), float(-(error * scores).sum() / len(members)), by_bias
 
 
 def fit(examples: Sequence[Example]) -> Fit:
@@ -139,7 +153,7 @@ def labels_of(examples: Sequence[Example]) -> list[str]:
     return list(dict.fromkeys(label for e in examples for order in e.orders for label in order.labels))
 
 
-def choose(scored: Scored, members: NDArray[np.int64]) -> tuple[Form, dict[Form, float]]:
+def choose(scored: Scored, members: Integers) -> tuple[Form, dict[Form, float]]:
     """The form that predicts held-out folds of some examples best, and each one's held-out log loss."""
     held_out: dict[Form, float] = {}
     for form in FORMS:
@@ -151,30 +165,27 @@ def choose(scored: Scored, members: NDArray[np.int64]) -> tuple[Form, dict[Form,
     return next(form for form in FORMS if held_out[form] <= best + 1e-4), held_out
 
 
-def folds(rows: NDArray[np.int64], members: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def folds(rows: Integers, members: Integers) -> list[tuple[Integers, Integers]]:
     """``(training, held out)`` positions; the examples of one row are never on both sides."""
     count = min(FOLDS, len(np.unique(rows[members])))
     splitter = GroupKFold(n_splits=count, shuffle=True, random_state=SEED)
     return [(members[a], members[b]) for a, b in splitter.split(members, groups=rows[members])]
 
 
-def _fitted(scored: Scored, members: NDArray[np.int64], form: Form) -> tuple[float, Floats]:
+def _fitted(scored: Scored, members: Integers, form: Form) -> tuple[float, Floats]:
     """Log temperature and biases of one form, fitted on some examples."""
     zero = np.zeros(len(scored.labels))
     if form == "none":
         return 0.0, zero
+    biased = form == "temperature and bias"
 
-    def objective(parameters: Floats) -> float:
-        bias = parameters[1:] if form == "temperature and bias" else zero
-        penalty = BIAS_PENALTY * float(bias @ bias) / len(members)
-        return float(scored.losses(parameters[0], bias, members).mean()) + penalty
+    def objective(parameters: Floats) -> tuple[float, Floats]:
+        bias = parameters[1:] if biased else zero
+        value, by_temperature, by_bias = scored.loss(parameters[0], bias, members)
+        penalty = BIAS_PENALTY / len(members)
+        gradient = [by_temperature, *(by_bias + 2 * penalty * bias)] if biased else [by_temperature]
+        return value + penalty * float(bias @ bias), np.array(gradient)
 
-    bounds = [tuple(np.log(TEMPERATURES))]
-    if form == "temperature and bias":
-        bounds += [(-20.0, 20.0)] * len(zero)
-    found = _minimum(objective, np.zeros(len(bounds)), bounds)
-    return float(found[0]), found[1:] if form == "temperature and bias" else zero
-
-
-def _minimum(objective: Callable[[Floats], float], start: Floats, bounds: Sequence[tuple[float, ...]]) -> Floats:
-    return np.asarray(minimize(objective, start, method="L-BFGS-B", bounds=bounds).x)
+    bounds = [tuple(np.log(TEMPERATURES)), *([(-MOST_BIAS, MOST_BIAS)] * len(zero) if biased else [])]
+    found = minimize(objective, np.zeros(len(bounds)), method="L-BFGS-B", jac=True, bounds=bounds).x
+    return float(found[0]), np.asarray(found[1:]) if biased else zero
