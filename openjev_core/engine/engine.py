@@ -227,9 +227,10 @@ class Engine:
             }
             for question_id, error in failures.items()
         }
+        every = {**answers, **failed}
         return Evaluation(
             model=self.model.public_name,
-            answers={question_id: {**answers, **failed}[question_id] for question_id in request.questions},
+            answers={question_id: every[question_id] for question_id in request.questions},
             usage=Usage(input_tokens=readings.input_tokens, output_tokens=readings.output_tokens),
             timings=Timings(prepare=prepared, prefill=readings.prefill, branches=readings.branches),
             prefix_tokens=len(compiled.prefix.ids),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -20,7 +22,8 @@ class Threads:
 
     A plugin's code may hang, and tokenizing a long state takes a while: neither may hold up other requests. What hangs
     keeps its thread, which cannot be stopped, but loses its place to others. The threads are daemons, unlike those of
-    :mod:`asyncio` and :mod:`anyio`: one that hangs does not keep the process from ending.
+    :mod:`asyncio` and :mod:`anyio`: one that hangs does not keep the process from ending. They are kept for the next
+    work, since starting one costs more than most work does.
 
     Args:
         places: How much work runs at once. More waits.
@@ -28,35 +31,67 @@ class Threads:
 
     def __init__(self, places: int) -> None:
         self._places = asyncio.Semaphore(places)
+        self._idle: list[_Worker] = []
+        weakref.finalize(self, _dismiss, self._idle)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run ``work`` in a thread. Cancelling the caller leaves the work to end by itself."""
         await self._places.acquire()
         call = _Call(work, self._places)
         try:
-            call.start()
+            # The one that ended last: its memory is warm, and a quiet server keeps using few.
+            worker = self._idle.pop() if self._idle else _Worker(self._idle)
+        except RuntimeError:  # the system has no more threads
+            call.leave()
+            raise
+        worker.calls.put(call)
+        try:
             return await call.outcome
         except asyncio.CancelledError:
             call.loop.call_later(PATIENCE, call.leave)
             raise
 
 
+class _Worker:
+    """A thread that runs one call after another, and stands among the idle between them."""
+
+    def __init__(self, idle: list[_Worker]) -> None:
+        self.calls: SimpleQueue[_Call[Any] | None] = SimpleQueue()
+        self._idle = idle
+        threading.Thread(target=self._run, name="openjev work", daemon=True).start()
+
+    def _run(self) -> None:
+        while (call := self.calls.get()) is not None:
+            settle, outcome = call.perform()
+            loop = call.loop
+            with suppress(RuntimeError):  # the loop has ended meanwhile, and with it whoever waited
+                loop.call_soon_threadsafe(self._finish, call, settle, outcome)
+            # An idle worker must not keep a finished request's state alive.
+            del call, settle, outcome, loop
+
+    def _finish(self, call: _Call[Any], settle: Callable[[Any], None], outcome: Any) -> None:
+        self._idle.append(self)
+        call.leave()
+        if not call.outcome.done():
+            settle(outcome)
+
+
+def _dismiss(idle: list[_Worker]) -> None:
+    """End the threads of an engine that is gone."""
+    for worker in idle:
+        worker.calls.put(None)
+
+
 class _Call(Generic[T]):
-    """One piece of work and its place. All but ``_run`` happens on the event loop, so nothing needs a lock."""
+    """One piece of work and its place. All but ``perform`` happens on the event loop, so nothing needs a lock."""
 
     def __init__(self, work: Callable[[], T], places: asyncio.Semaphore) -> None:
         self.loop = asyncio.get_running_loop()
         self.outcome: asyncio.Future[T] = self.loop.create_future()
         self._work = work
+        self._context = contextvars.copy_context()
         self._places = places
         self._holds_place = True
-
-    def start(self) -> None:
-        try:
-            threading.Thread(target=contextvars.copy_context().run, args=(self._run,), daemon=True).start()
-        except RuntimeError:  # the system has no more threads
-            self.leave()
-            raise
 
     def leave(self) -> None:
         """Give the place up, if that has not happened."""
@@ -64,18 +99,11 @@ class _Call(Generic[T]):
             self._holds_place = False
             self._places.release()
 
-    def _run(self) -> None:
-        outcome: tuple[Callable[[Any], None], Any]
+    def perform(self) -> tuple[Callable[[Any], None], Any]:
+        """Do the work; what to do to ``outcome``, and with what."""
         try:
-            outcome = self.outcome.set_result, self._work()
+            return self.outcome.set_result, self._context.run(self._work)
         except StopIteration as error:  # no future takes one
-            outcome = self.outcome.set_exception, RuntimeError(f"the work raised {error!r}")
+            return self.outcome.set_exception, RuntimeError(f"the work raised {error!r}")
         except BaseException as error:  # noqa: BLE001 - it is raised where the work is awaited
-            outcome = self.outcome.set_exception, error
-        with suppress(RuntimeError):  # the loop has ended meanwhile, and with it whoever waited
-            self.loop.call_soon_threadsafe(self._finish, *outcome)
-
-    def _finish(self, settle: Callable[[Any], None], outcome: Any) -> None:
-        self.leave()
-        if not self.outcome.done():
-            settle(outcome)
+            return self.outcome.set_exception, error
