@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from importlib.metadata import version
 
@@ -58,6 +59,7 @@ class Metrics:
         self._branches = self._histogram("openjev_branch_seconds", "Reading all branches.", SECONDS)
         self._in_flight = self._gauge("openjev_evaluations_in_flight", "Evaluations that run now.")
         self._reading = self._gauge("openjev_branches_in_flight", "Branches that are being read now.")
+        self._tasks = self._gauge("openjev_tasks", "Tasks on the event loop: when idle, as many as at the start.")
         build = Gauge(
             "openjev_build_info", "Always 1; what runs is in the labels.", ("version", "model", "backend"),
             registry=registry, multiprocess_mode="max",
@@ -109,6 +111,7 @@ class Metrics:
     async def __call__(self, _exchange: Exchange, _incoming: Incoming) -> Reply:
         """The metrics as Prometheus reads them: of all workers, where there are several."""
         self._observe_load()
+        self._tasks.set(len(asyncio.all_tasks()))
         registry = self.registry
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()

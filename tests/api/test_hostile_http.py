@@ -100,6 +100,16 @@ def test_slow_headers_are_a_408(server):
     assert_shape(reply, 408, "request_timeout")
 
 
+def test_a_connection_may_idle_longer_between_requests(server):
+    with connection(server) as sock:
+        for _ in range(2):
+            sock.sendall(GET)
+            assert 200 == read_reply(sock).status
+            time.sleep(1.3)  # longer than headers may take
+        sock.sendall(GET)
+        assert 200 == read_reply(sock).status
+
+
 def trickle(sock, piece):
     """Send a little at a time until the server answers; then read the answer."""
     sock.settimeout(0.05)

@@ -70,7 +70,7 @@ class Connection:
         self._timer: asyncio.TimerHandle | None = None
         self._idle = True
         self._http2 = False
-        self._head_begun = False
+        self._head_limited = False
         self._lingering = False
         self._protocol: ProtocolWrapper
         self._tasks: TaskGroup
@@ -154,8 +154,8 @@ class Connection:
             self._idle = protocol.idle  # its preface passed for a request at first
             if self._idle:
                 self._set_timer(self._patience.head, self._writer.close)
-        elif isinstance(protocol, Http1) and self._idle and not self._head_begun and not self._lingering:
-            self._head_begun = True
+        elif isinstance(protocol, Http1) and self._idle and protocol.head_begun and not self._head_limited:
+            self._head_limited = True
             self._set_timer(self._patience.head, partial(self._tasks.spawn, self._refuse_slow_head, protocol))
 
     async def _refuse_slow_head(self, protocol: Http1) -> None:
@@ -169,7 +169,7 @@ class Connection:
             self._close()
         elif isinstance(event, Updated):
             self._idle = event.idle
-            self._head_begun = False
+            self._head_limited = False
             if event.idle:
                 self._set_timer(self._patience.idle, self._writer.close)
             else:

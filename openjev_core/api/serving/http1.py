@@ -41,6 +41,11 @@ class Http1(H11Protocol):
             await self._send_error_response(status)
 
     @property
+    def head_begun(self) -> bool:
+        """Whether a part of a request's headers has come, and no more."""
+        return self.connection.their_state is h11.IDLE and bool(self.connection.trailing_data[0])
+
+    @property
     def sender_is_done(self) -> bool:
         """Whether the client has sent all that it announced, and nothing wrong."""
         return self.connection.their_state not in (h11.SEND_BODY, h11.ERROR)

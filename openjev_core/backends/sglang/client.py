@@ -16,6 +16,7 @@ import orjson
 from attrs import define, field
 from httpx_aiohttp import AiohttpTransport
 
+from openjev_core.backends.sglang.connector import PatientConnector
 from openjev_core.backends.sglang.wire import message_of
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded
 
@@ -31,7 +32,7 @@ def pooled_transport() -> httpx.AsyncBaseTransport:
     """The transport for production: keep-alive, no limit of its own, no cookies, no proxies from the environment."""
     return AiohttpTransport(
         client=lambda: aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE),
+            connector=PatientConnector(limit=0, keepalive_timeout=KEEPALIVE),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
         )
