@@ -225,24 +225,32 @@ def prompt_writer(tokenizer: Tokenizer, template: ChatTemplate) -> PromptWriter:
 
 def probe(renderer: Renderer) -> Traits:
     """Try a template on small chats."""
-    word, other = "sentinel-one", "sentinel-two"
+    first, second, third = "sentinel-one", "sentinel-two", "sentinel-three"
 
-    def shows(*messages: Message) -> bool:
+    def rendered(*messages: Message) -> str | None:
         try:
-            rendered = renderer.render(list(messages))
+            return renderer.render(list(messages))
         except TemplateRefusal:
-            return False
-        return word in rendered and other in rendered
+            return None
 
-    user = {"role": "user", "content": other}
-    call = {"id": "call_1", "type": "function", "function": {"name": word, "arguments": {"key": "value"}}}
+    def user(content: Any) -> Message:
+        return {"role": "user", "content": content}
+
+    def assistant(content: Any, **more: Any) -> Message:
+        return {"role": "assistant", "content": content, **more}
+
+    def shows(text: str | None, *words: str) -> bool:
+        return text is not None and all(word in text for word in words)
+
+    call = {"id": "call_1", "type": "function", "function": {"name": first, "arguments": {"key": third}}}
+    # A template that knows strings only may write another value in Python's notation: what counts is the same text.
+    in_parts, as_text = rendered(user([{"type": "text", "text": first}])), rendered(user(first))
+    with_null, with_empty = (rendered(user(first), assistant(content), user(second)) for content in (None, ""))
     return Traits(
-        takes_two_user_turns=shows({"role": "user", "content": word}, user),
-        takes_parts=shows({"role": "user", "content": [{"type": "text", "text": f"{word} {other}"}]}),
-        takes_null=shows({"role": "user", "content": word}, {"role": "assistant", "content": None}, user),
-        shows_tool_calls=shows(
-            user, {"role": "assistant", "content": "", "tool_calls": [call]}, {**user, "content": "x"}
-        ),
+        takes_two_user_turns=shows(rendered(user(first), user(second)), first, second),
+        takes_parts=in_parts is not None and in_parts == as_text,
+        takes_null=with_null is not None and with_null == with_empty,
+        shows_tool_calls=shows(rendered(user(second), assistant("", tool_calls=[call]), user("x")), first, third),
     )
 
 

@@ -45,11 +45,15 @@ def check_words(rendered: str, words: Sequence[tuple[Loc, str]], loc: Loc) -> No
     Raises:
         RequestError: At the message or part that the template drops.
     """
+    position = 0
     for inner, word in words:
-        if word not in rendered:
+        # From the one before on first: to search all of a long chat for each of its messages would take for ever.
+        found = rendered.find(word, position)
+        if found < 0 and word not in rendered:
             what = "message" if len(inner) == 1 else "part"
             msg = f"the model's chat template does not show this {what}, so it cannot be judged"
             raise RequestError.at((*loc, *inner), msg, "template_refusal")
+        position = max(position, found)
 
 
 def check_texts(rendered: str, messages: Sequence[Message], loc: Loc) -> None:

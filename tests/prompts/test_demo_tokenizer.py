@@ -1,0 +1,44 @@
+"""The demo model's own tokenizer and template carry the prompts too."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prompt_cases import model_of
+
+from openjev_core.prompts.labels import candidates, verify_labels
+
+PIECES = ["<|im_end|>", "<|im_start|>", "<|", "im_", "end|>", "\ufdd0", " ", "a", "\n"]
+STATES = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
+
+
+@pytest.fixture(scope="module")
+def compiler(demo_tokenizer, demo_template):
+    return model_of(demo_tokenizer, demo_template, 255)
+
+
+def test_there_are_403_labels_of_one_token(compiler):
+    writer = compiler.writer
+    texts = [text for text, _ in verify_labels(writer, writer.write("x").ending, 403, ["Yes", "No"]).by_position]
+    assert 403 == len(texts)
+    assert list(candidates())[:26] == texts[:26]
+
+
+@given(st.text(max_size=30).map(str.strip))
+@settings(max_examples=60)
+def test_parts_are_the_whole(compiler, words):
+    prefix = compiler.writer.write("A state.")
+    whole = compiler.writer.tokenizer.encode(f"{prefix.text} {words}{prefix.ending.text}", control=True)
+    if not any(token in words for token in compiler.writer.control.ids):
+        assert whole == [*prefix.ids, *compiler.writer.suffix(words, prefix.ending)]
+
+
+@given(STATES)
+@settings(max_examples=60)
+def test_no_text_opens_or_closes_a_turn(compiler, state):
+    control = set(compiler.writer.control.ids.values())
+    count = sum(token in control for token in compiler.writer.write("a").ids)
+    prefix = compiler.writer.write(state)
+    assert count == sum(token in control for token in prefix.ids)
+    assert prefix.text == compiler.writer.tokenizer.decode(prefix.ids)

@@ -1,0 +1,273 @@
+"""What a state becomes: the whole table of the wire contract's section on state."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from chatml_model import ALTERNATING, CHATML, PLAIN
+
+from openjev_core import RequestError
+from openjev_core.prompts.state import messages_of
+from openjev_core.prompts.turns import DIRECTIVE
+
+QUESTION = f"{DIRECTIVE}\n\nQuestion:"
+USER, ASSISTANT = "<|im_start|>user\n", "<|im_start|>assistant\n"
+END = "<|im_end|>\n"
+
+
+def user(content, **more):
+    return {"role": "user", "content": content, **more}
+
+
+def assistant(content, **more):
+    return {"role": "assistant", "content": content, **more}
+
+
+def call(arguments, name="look"):
+    return {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def refusal(writer, state):
+    with pytest.raises(RequestError) as refused:
+        writer.write(state)
+    return refused.value.problems
+
+
+CHATS = [
+    [user("a")],
+    [{"role": "user"}],
+    [{"role": "nobody", "content": "a"}],
+    {"messages": [user("a"), assistant("b")]},
+]
+
+NO_CHATS = [
+    "",
+    "text",
+    [],
+    {},
+    {"messages": []},
+    {"messages": "a"},
+    {"messages": [user("a")], "model": "m"},
+    {"messages": [user("a"), "b"]},
+    {"Messages": [user("a")]},
+    ["a", "b"],
+    [user("a"), "b"],
+    [user("a"), {"content": "b"}],
+    [{"role": 1, "content": "b"}],
+    [[user("a")]],
+    user("a"),
+]
+
+
+@pytest.mark.parametrize("state", CHATS)
+def test_what_has_the_form_of_a_chat_is_one(state):
+    messages, loc = messages_of(state)
+    assert (state, ("state",)) == (messages, loc) or (state["messages"], ("state", "messages")) == (messages, loc)
+
+
+@pytest.mark.parametrize("state", NO_CHATS)
+def test_everything_else_is_written_whole_into_one_message(writer, state):
+    assert None is messages_of(state)
+    shown = state if isinstance(state, str) else json.dumps(state, separators=(",", ":"))
+    assert f"{USER}{shown}{END}{USER}{QUESTION}" == writer.write(state).text
+
+
+def test_numbers_keep_their_digits_and_text_its_characters(writer):
+    state = {"n": 12345678901234567890123, "é": "ü", "list": [1.5, None, True]}
+    assert '{"n":12345678901234567890123,"é":"ü","list":[1.5,null,true]}' in writer.write(state).text
+
+
+def test_a_chat_is_written_turn_by_turn_and_the_question_is_one_more(writer):
+    chat = [{"role": "system", "content": "Be brief."}, user("Hi."), assistant("Yes?"), user("Help.")]
+    expected = f"<|im_start|>system\nBe brief.{END}{USER}Hi.{END}{ASSISTANT}Yes?{END}{USER}Help.{END}{USER}{QUESTION}"
+    assert expected == writer.write(chat).text
+    assert expected == writer.write({"messages": chat}).text
+
+
+def test_thinking_is_off(writer):
+    assert f"<|im_end|>\n{ASSISTANT}<think>\n\n</think>\n\nAnswer:\n" == writer.write("x").ending.text
+
+
+def test_parts_are_text(writer, writer_for):
+    parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    assert f"{USER}onetwo{END}" in writer.write([user(parts)]).text
+    # A template that knows strings only gets a line for each.
+    assert f"{USER}one\ntwo{END}" in writer_for(PLAIN).write([user(parts)]).text
+
+
+@pytest.mark.parametrize("source", [CHATML, PLAIN])
+def test_null_and_missing_content(writer_for, source):
+    for message in (assistant(None), {"role": "assistant"}, assistant(""), assistant([])):
+        text = writer_for(source).write([user("a"), message, user("b")]).text
+        assert f"{USER}a{END}{ASSISTANT}{END}{USER}b{END}" in text
+
+
+ARGUMENTS = [
+    ({"a": [1, "é"]}, '{"a": [1, "é"]}'),
+    ('{"a": [1, "é"]}', '{"a": [1, "é"]}'),
+    (' {"n": 12345678901234567890} ', '{"n": 12345678901234567890}'),
+    ("", "{}"),
+    ("{}", "{}"),
+    (None, "null"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "shown"), ARGUMENTS)
+def test_arguments_reach_the_template_as_an_object(writer, arguments, shown):
+    chat = [user("a"), assistant(None, tool_calls=[call(arguments)]), {"role": "tool", "content": "b"}]
+    assert f'<tool_call>\n{{"name": "look", "arguments": {shown}}}\n</tool_call>{END}' in writer.write(chat).text
+
+
+BAD_ARGUMENTS = [
+    ("{'a': 1}", "expected a JSON object, or its text; the text is not JSON"),
+    ("[1]", "expected a JSON object, or its text; the text holds another value"),
+    ("null", "the text holds another value"),
+    ('{"a": NaN}', "NaN is not JSON"),
+    ('{"a": 1, "a": 2}', 'has the key "a" twice'),
+    ('{"a": "\\ud800"}', "lone surrogate"),
+    ('{"a": 1e999}', "too large for a double"),
+    ('{"a": ' + "[" * 5000, "nested too deep"),
+    ('{"a": ' + "9" * 5000 + "}", "more than 4000 digits"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), BAD_ARGUMENTS)
+def test_arguments_that_hold_no_object_are_refused(writer, arguments, said):
+    chat = {"messages": [user("a"), assistant("", tool_calls=[call("{}"), call(arguments)])]}
+    (problem,) = refusal(writer, chat)
+    assert ("state", "messages", 1, "tool_calls", 1, "function", "arguments") == problem.loc
+    assert said in problem.msg
+
+
+@pytest.mark.parametrize(
+    "calls", [None, [], [{}], [{"function": None}], [{"function": {"name": "x", "arguments": {}}}]]
+)
+def test_odd_tool_calls_are_no_crash(writer, writer_for, calls):
+    for each in (writer, writer_for(PLAIN)):
+        try:
+            each.write([user("a"), assistant("b", tool_calls=calls)])
+        except RequestError as error:
+            assert "template_refusal" == error.problems[0].type  # noqa: PT017 - either way is right
+
+
+@pytest.mark.parametrize("calls", [[call('{"a": 1}')], call({"a": 1}), [call({"a": 1})]])
+def test_a_template_without_tool_calls_gets_them_as_text(writer_for, calls):
+    text = writer_for(PLAIN).write([user("a"), assistant("b", tool_calls=calls)]).text
+    assert f'{ASSISTANT}b\nTool call: {{"name":"look","arguments":{{"a":1}}}}{END}' in text
+
+
+FAULTS = [
+    (
+        [user("a"), {"role": "developer", "content": "b"}],
+        [(1, "role")],
+        "unknown role 'developer'; accepted: system, user, assistant, tool",
+    ),
+    ([{"role": "", "content": "b"}], [(0, "role")], "unknown role ''"),
+    ([user(1)], [(0, "content")], "expected a string, an array of text parts or null"),
+    ([user({"type": "text", "text": "a"})], [(0, "content")], "expected a string, an array of text parts or null"),
+    (
+        [user([{"type": "image_url", "image_url": {}}])],
+        [(0, "content", 0)],
+        "a part of type 'image_url': this server reads text only, no images, audio or video",
+    ),
+    ([user([{"type": "text", "text": "a"}, {"type": "input_audio"}])], [(0, "content", 1)], "text only"),
+    ([user([{"type": "video", "text": "a"}])], [(0, "content", 0)], "text only"),
+    ([user(["a"])], [(0, "content", 0)], "expected a text part"),
+    ([user([{"type": "text"}])], [(0, "content", 0)], "expected a text part"),
+    ([user([{"type": "text", "text": 1}])], [(0, "content", 0)], "expected a text part"),
+    ([user([{"type": 5, "text": "a"}])], [(0, "content", 0)], "expected a text part"),
+    ([user([{"text": "a"}])], [(0, "content", 0)], "expected a text part"),
+    ([{"role": "x"}, user(1), user(["a"])], [(0, "role"), (1, "content"), (2, "content", 0)], "unknown role 'x'"),
+]
+
+
+@pytest.mark.parametrize(("state", "locs", "said"), FAULTS)
+def test_faults_of_a_chat_are_told_all_at_once_where_they_stand(writer, state, locs, said):
+    problems = refusal(writer, state)
+    assert [("state", *loc) for loc in locs] == [problem.loc for problem in problems]
+    assert said in problems[0].msg
+
+
+def test_what_a_template_refuses_carries_its_reason(writer_for):
+    writer = writer_for(ALTERNATING)
+    (problem,) = refusal(writer, {"messages": [user("a"), {"role": "system", "content": "b"}]})
+    assert ("state", "messages") == problem.loc
+    assert "the model's chat template refuses this state: System message must be first." == problem.msg
+    assert "template_refusal" == problem.type
+    assert "Roles must alternate" in refusal(writer, [assistant("a")])[0].msg
+
+
+def test_a_reason_shows_no_marks(writer_for):
+    quoting = "{%- if 'bad' in messages[0].content %}{{ raise_exception('no: ' ~ [messages[0].content]) }}{% endif %}"
+    (problem,) = refusal(writer_for(quoting + CHATML), [user("bad <|im_end|>")])
+    assert "the model's chat template refuses this state: no: ['bad <|im_end|>']" == problem.msg
+
+
+def test_where_roles_must_alternate_the_question_joins_the_last_user_turn(writer_for):
+    writer = writer_for(ALTERNATING)
+    assert f"{USER}a\n\n{QUESTION}" == writer.write("a").text
+    assert f"{USER}{QUESTION}" == writer.write("").text
+    parts = [user([{"type": "text", "text": "a"}])]
+    assert f"{USER}a\n\n{QUESTION}" == writer.write(parts).text
+    assert f"{USER}a{END}{ASSISTANT}b{END}{USER}{QUESTION}" == writer.write([user("a"), assistant("b")]).text
+
+
+DROPPING = {
+    "a role": (
+        CHATML.replace("{%- for message in messages %}", "{%- for message in messages if message.role != 'tool' %}", 1),
+        [user("yes"), {"role": "tool", "content": "yes"}],
+        (1,),
+        "does not show this message",
+    ),
+    "all but the last": (
+        CHATML.replace("in messages %}", "in messages[-2:] %}", 1),
+        [user("yes"), assistant("yes"), user("yes")],
+        (0,),
+        "does not show this message",
+    ),
+    "all parts but one": (
+        CHATML.replace("{{- part.text }}", "{%- if loop.first %}{{ part.text }}{% endif %}", 1),
+        [user([{"type": "text", "text": "yes"}, {"type": "text", "text": "yes"}])],
+        (0, "content", 1),
+        "does not show this part",
+    ),
+    "what stands before a word": (
+        CHATML.replace("{{- message.content }}", "{{- message.content.split('[/THINK]')[-1] }}", 1),
+        [user("a"), assistant("thought[/THINK]said"), user("b")],
+        (1,),
+        "does not show this text whole",
+    ),
+    "the end of a long text": (
+        CHATML.replace("{{- message.content }}", "{{- message.content[:300] }}", 1),
+        [user("a" * 301)],
+        (0,),
+        "does not show this text whole",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", DROPPING)
+def test_a_template_that_drops_something_is_a_refusal_and_no_wrong_answer(writer_for, what):
+    source, chat, loc, said = DROPPING[what]
+    (problem,) = refusal(writer_for(source), chat)
+    assert ("state", *loc) == problem.loc
+    assert said in problem.msg
+
+
+def test_a_template_may_trim_move_the_system_message_and_write_json(writer_for):
+    first = "{%- set ns = messages | selectattr('role', 'equalto', 'system') | list %}"
+    rest = "{%- set ns = ns + (messages | rejectattr('role', 'equalto', 'system') | list) %}"
+    content = "{{- (message.content | tojson) if message.role == 'tool' else (message.content | trim) }}"
+    source = CHATML.replace("in messages %}", "in ns %}", 1).replace("{{- message.content }}", content, 1)
+    chat = [user(" a \n"), {"role": "system", "content": "s"}, {"role": "tool", "content": 'line\n"quoted" é'}]
+    text = writer_for(first + rest + source).write(chat).text
+    assert text.startswith(f"<|im_start|>system\ns{END}{USER}a{END}")
+    assert '"line\\n\\"quoted\\" é"' in text
+
+
+def test_a_template_cuts_nothing_out_of_what_only_looks_like_thinking(writer_for):
+    """Models with ``</think>`` among their tokens: the template finds no such token in a message."""
+    source = CHATML.replace("{{- message.content }}", "{{- message.content.split('</think>')[-1] }}", 1)
+    text = writer_for(source).write([user("a"), assistant("<think>b</think>c"), user("d")]).text
+    assert f"{ASSISTANT}<think>b</think>c{END}" in text

@@ -1,0 +1,71 @@
+"""Templates run in the environment that they are written for, with nothing else in scope."""
+
+from __future__ import annotations
+
+import pytest
+from chatml_model import chat_template
+
+from openjev_core.backends.protocol import ChatTemplate
+from openjev_core.errors import StartupError
+from openjev_core.prompts.template import TemplateRefusal, compile_template
+
+MESSAGES = [{"role": "user", "content": "a", "extra": {"b": ["<é>", 1, None]}}]
+
+
+def rendered(source, messages=MESSAGES):
+    return compile_template(chat_template(source)).render(messages)
+
+
+SHOWN = {
+    "blocks take their line": ("{% if true %}\nx\n{% endif %}\ny", "x\ny"),
+    "blocks take the space before them": ("  {% if true %}\nx\n  {% endif %}\n", "x\n"),
+    "loop controls": ("{% for i in range(9) %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}", "01"),
+    "tojson escapes nothing for HTML": ("{{ messages[0].extra | tojson }}", '{"b": ["<é>", 1, null]}'),
+    "tojson indents": ("{{ [1] | tojson(indent=1) }}", "[\n 1\n]"),
+    "tojson sorts and separates": (
+        "{{ {'b': 1, 'a': 2} | tojson(sort_keys=true, separators=(',', ':')) }}",
+        '{"a":2,"b":1}',
+    ),
+    "special tokens": ("{{ bos_token }}{{ eos_token }}", "<|im_end|>"),
+    "thinking is off": ("{{ enable_thinking }} {{ thinking }}", "False False"),
+    "the answer begins": ("{{ add_generation_prompt }}", "True"),
+    "no tools": ("{{ tools is none }} {{ documents is none }}", "True True"),
+    "generation blocks": ("{% generation %}x{% endgeneration %}", "x"),
+    "no clock": ("{{ strftime_now is defined }}", "False"),
+    "no escape by format": ("{{ '{0.__class__}'.format(messages) }}", ""),
+    "nothing of the host": ("{{ os is defined }} {{ open is defined }}", "False False"),
+}
+
+
+@pytest.mark.parametrize("what", SHOWN)
+def test_what_templates_find(what):
+    source, expected = SHOWN[what]
+    assert expected == rendered(source)
+
+
+REFUSED = {
+    "its own reason": ("{{ raise_exception('System first.') }}", "System first."),
+    "an escape": ("{{ messages.__class__.__mro__ }}", "unsafe"),
+    "a change of the messages": ("{{ messages.append(1) }}", "unsafe"),
+    "a type error": ("{{ 'a' + 1 }}", "can only concatenate"),
+    "an error without words": ("{{ messages[0].extra.items(1) }}", "takes no arguments"),
+    "a huge range": ("{% for i in range(10 ** 9) %}{% endfor %}", "Range too big"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_whatever_a_template_raises_is_its_refusal(what):
+    source, reason = REFUSED[what]
+    with pytest.raises(TemplateRefusal, match=reason):
+        rendered(source)
+
+
+def test_special_tokens_of_the_model():
+    template = ChatTemplate("{{ bos_token }}|{{ eos_token }}", "<s>", "</s>")
+    assert "<s>|</s>" == compile_template(template).render(MESSAGES)
+
+
+@pytest.mark.parametrize("source", ["{% for %}", "{{ x", "{% unknown %}", "{% include 'x' %}{% endif %}"])
+def test_what_is_no_template_ends_the_start(source):
+    with pytest.raises(StartupError, match="not valid Jinja"):
+        compile_template(chat_template(source))
