@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import orjson
@@ -93,6 +93,10 @@ class SGLangProcess:
             except TimeoutError:
                 self.guardian.kill()
         await asyncio.to_thread(guardian.kill_all, lambda: guardian.marked(self.marker))
+        # Everything that held the pipes is gone, so this closes them before the event loop does.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await self.guardian.wait()
         if self.reader is not None:
             self.reader.cancel()
 
@@ -114,7 +118,9 @@ class SGLangProcess:
         line = self.redaction.clean(plain)
         if line:
             self.last_lines.append(line[:300])
-            self.log(line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]} ... ({len(line)} characters)")
+            # A log that cannot be written must not stop the reading: SGLang would hang on a full pipe.
+            with suppress(OSError, ValueError):
+                self.log(line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]} ... ({len(line)} characters)")
 
 
 @asynccontextmanager

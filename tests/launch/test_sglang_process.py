@@ -108,6 +108,20 @@ async def test_secrets_stay_out_of_the_process_list_the_log_and_the_environment(
     assert left == []
 
 
+async def test_a_log_that_cannot_be_written_does_not_hold_sglang_up(standin):
+    seen = []
+
+    def log(line):
+        seen.append(line)
+        if line.startswith("server_args"):
+            raise BrokenPipeError
+
+    async with launched_sglang(settings(), log=log, environ=standin) as process:
+        assert process.reader is not None
+        assert not process.reader.done()
+    assert "The server is fired up and ready to roll!" in seen
+
+
 async def test_the_python_front_end_gets_a_key_even_when_none_is_set(standin):
     async with launched_sglang(settings("python"), environ=standin) as process:
         assert len(process.api_key or "") >= 32
