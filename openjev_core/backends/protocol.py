@@ -158,6 +158,7 @@ class LoadedModel:
         tokenizer: Makes them.
         template: The model's own chat template.
         public_name: The model id that clients see.
+        tokenizer_waits: Encoding asks someone else and waits, so it never runs on the event loop.
         demo: The model shows the plumbing and is no classifier.
         release_date: ISO date for ``/v1/models``.
     """
@@ -166,5 +167,6 @@ class LoadedModel:
     tokenizer: Tokenizer
     template: ChatTemplate
     public_name: str
+    tokenizer_waits: bool = False
     demo: bool = False
     release_date: str = "1970-01-01"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
 
 import attrs
 from attrs import frozen
@@ -37,6 +37,14 @@ from openjev_core.prompts.orders import available_orders
 from openjev_core.prompts.proof import prove
 from openjev_core.settings import Settings
 
+SMALL_BODY = 8192
+"""Bytes of a request up to which tokenizing it takes a few milliseconds at most."""
+
+OWN_DISTRIBUTION = "openjev"
+"""Whose question types are known to return."""
+
+T = TypeVar("T")
+
 
 @frozen(kw_only=True)
 class Engine:
@@ -62,6 +70,7 @@ class Engine:
     _priors: PriorCache | None
     _observers: Observers
     _threads: Threads
+    _own: frozenset[str]
 
     @property
     def in_flight(self) -> int:
@@ -73,13 +82,17 @@ class Engine:
         """Branches of the evaluations whose reading has begun and not ended."""
         return self._admission.branches_in_flight
 
-    def structure(self, document: Any) -> Request:
+    def structure(self, document: Any, size: int | None = None) -> Request:
         """Structure a parsed request body.
+
+        Args:
+            document: The body.
+            size: Its bytes, where it came as bytes.
 
         Raises:
             RequestError: With every problem found.
         """
-        return self._intake.structure(document)
+        return self._intake.structure(document, size)
 
     async def evaluate(
         self,
@@ -172,6 +185,17 @@ class Engine:
                 return self.converter.wire_question(question_type, question)
         return question
 
+    async def _beside(self, request: Request, work: Callable[[], T]) -> T:
+        """Do a request's work beside the event loop; on it where that is surely short.
+
+        Short is small work of this project's own question types: handing it to a thread would cost more than it
+        does. A third party's code may hang, and is never run on the event loop.
+        """
+        small = request.size is not None and request.size <= SMALL_BODY
+        if small and not self.model.tokenizer_waits and self._own.issuperset(request.type_names):
+            return work()
+        return await self._threads.run(work)
+
     def _wanted_orders(self, request: Request) -> int | Literal["full", "adaptive"]:
         return self.settings.orders if request.orders is None else request.orders
 
@@ -194,7 +218,7 @@ class Engine:
     async def _read(self, request: Request) -> tuple[float, Compiled, Readings, Priors]:
         """The seconds that compiling took, what was compiled, what was read, and the label priors."""
         started = time.perf_counter()
-        compiled = await self._threads.run(lambda: self._compile(request))
+        compiled = await self._beside(request, lambda: self._compile(request))
         if not compiled.questions:
             # With nothing left to read there is nothing to answer partially either.
             raise next(iter(compiled.failures.values()))
@@ -206,8 +230,8 @@ class Engine:
 
     async def _evaluate(self, request: Request) -> Evaluation:
         prepared, compiled, readings, priors = await self._read(request)
-        answers, failures = await self._threads.run(
-            lambda: self._reducer.answers(compiled, readings.by_question, priors, partial=request.partial)
+        answers, failures = await self._beside(
+            request, lambda: self._reducer.answers(compiled, readings.by_question, priors, partial=request.partial)
         )
         return self._evaluation(request, compiled, readings, answers, {**compiled.failures, **failures}, prepared)
 
@@ -289,6 +313,7 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         health=Health(model.backend),
         observers=Observers(registry.observers, model.public_name),
         # Work whose client has left may run on for a moment beside that of the evaluations that are admitted.
+        own=frozenset(name for name in registry.types if registry.distribution_of(name) == OWN_DISTRIBUTION),
         threads=Threads(2 * settings.max_concurrent_requests + 8),
         priors=PriorCache(model.backend, lambda: writer.write(EMPTY_STATE))
         if settings.prior == "contentless"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from attrs import frozen
@@ -33,6 +33,7 @@ class Request:
         questions: Question id to question, in request order; never empty.
         orders: How many orders to read each readout in; ``None`` for the server's setting.
         partial: Answer the other questions when a question type fails.
+        size: Bytes of the document, where it had any: tells small work from large.
     """
 
     model: str
@@ -40,6 +41,12 @@ class Request:
     questions: Mapping[str, Asked]
     orders: int | Literal["full", "adaptive"] | None = None
     partial: bool = False
+    size: int | None = None
+
+    @property
+    def type_names(self) -> Iterable[str]:
+        """The names of the question types that it uses, one per question."""
+        return (asked.type.name for asked in self.questions.values())
 
 
 @frozen(kw_only=True)

@@ -22,11 +22,12 @@ class Intake:
     served: str
     max_questions: int
 
-    def structure(self, document: Any) -> Request:
+    def structure(self, document: Any, size: int | None = None) -> Request:
         """Structure a request.
 
         Args:
             document: The parsed body. Unknown top-level fields are ignored.
+            size: Bytes of the body.
 
         Raises:
             RequestError: Every problem found, each with its path from the body's root.
@@ -58,6 +59,7 @@ class Intake:
             questions=values["questions"],
             orders=values.get("x_orders"),
             partial=values.get("x_partial", False),
+            size=size,
         )
 
     def _model(self, model: Any) -> str:

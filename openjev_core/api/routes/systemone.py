@@ -37,7 +37,7 @@ async def read_request(engine: Engine, exchange: Exchange, incoming: Incoming) -
 
 def structured(engine: Engine, body: bytes) -> Request:
     """The request that a body holds."""
-    return engine.structure(parse_document(body))
+    return engine.structure(parse_document(body), len(body))
 
 
 class SystemOne:
