@@ -56,25 +56,29 @@ async def _embed(settings: Settings, progress: Progress, resources: AsyncExitSta
     )
     server = await start_embedded(file.path, context=context, threads=threads)
     resources.push_async_callback(server.close)
-    return await _load(server.url, server.api_key, settings, resources, file=file, header=header)
+    client = LlamaCppClient(server.url, server.api_key)
+    resources.push_async_callback(client.aclose)
+    return await load(client, server.api_key, settings, resources, file=file, header=header)
 
 
 async def _connect(settings: Settings, progress: Progress, resources: AsyncExitStack) -> LoadedModel:
     url, key = settings.llama_server or "", settings.backend_api_key
-    await wait_until_loaded(url, key, settings.startup_timeout, progress)
+    client = LlamaCppClient(url, key)
+    resources.push_async_callback(client.aclose)
+    await wait_until_loaded(client, settings.startup_timeout, progress)
     if settings.model is not None:
         file = await asyncio.to_thread(find_model, settings.model, settings.revision, progress)
         header = await asyncio.to_thread(read_header, file.path)
-        return await _load(url, key, settings, resources, file=file, header=header)
+        return await load(client, key, settings, resources, file=file, header=header)
     progress(
         "control tokens: told from their looks, because only the server has the model's file; "
         "--model with the file's path or Hugging Face name says exactly which they are"
     )
-    return await _load(url, key, settings, resources)
+    return await load(client, key, settings, resources)
 
 
-async def _load(
-    url: str,
+async def load(
+    client: LlamaCppClient,
     key: str | None,
     settings: Settings,
     resources: AsyncExitStack,
@@ -82,10 +86,19 @@ async def _load(
     file: ModelFile | None = None,
     header: GgufHeader | None = None,
 ) -> LoadedModel:
-    """The model that the server at ``url`` has loaded."""
-    client = LlamaCppClient(url, key)
-    resources.push_async_callback(client.aclose)
-    vocabulary = Vocabulary(url, key)
+    """The model that a server has loaded.
+
+    Args:
+        client: The server.
+        key: Its Bearer key.
+        settings: ``served_model_name`` wins over any other.
+        resources: Takes what has to be closed with the model, and is closed by its backend.
+        file, header: The model's file, where there is one on this machine.
+
+    Raises:
+        StartupError: The server does not answer as it should, or has another model than ``file``.
+    """
+    vocabulary = Vocabulary(client.url, key)
     resources.callback(vocabulary.close)
     try:
         facts = await read_facts(client)
@@ -99,9 +112,12 @@ async def _load(
         )
         await backend.prove_reuse()
     except BackendError as error:
-        raise StartupError(f"expected a llama.cpp server with a language model at {url}, found: {error}") from error
+        raise StartupError(
+            f"expected a llama.cpp server with a language model at {client.url}, found: {error}"
+        ) from error
     name = file.public_name if file else Path(facts.name).stem
     return LoadedModel(
+        tokenizer_waits=True,
         backend=backend,
         tokenizer=tokenizer,
         template=facts.template,
