@@ -147,6 +147,7 @@ def test_a_normal_stop_ends_with_0(deployment):
     assert ["vo-1"] == deployment.registered.committed
     assert [] == deployment.registered.results
     assert "by itself" not in container.log
+    assert "is killed" not in container.log
 
 
 def test_the_end_of_the_api_is_the_containers(deployment):
@@ -226,6 +227,10 @@ def test_nothing_outlives_a_container_that_is_killed(deployment):
     with deployment.container() as container:
         container.wait_for("listening on")
         pids = descendants(container)
-        container.process.kill()
-        assert -signal.SIGKILL == container.ended()
-        assert deployment.everything_ended(*pids)
+        try:
+            container.process.kill()
+            assert -signal.SIGKILL == container.ended()
+            assert deployment.everything_ended(*pids)
+        finally:
+            for pid in filter(alive, pids):
+                os.kill(pid, signal.SIGKILL)
