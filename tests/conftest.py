@@ -11,7 +11,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("openjev")
 
-pytest_plugins = ["sglang_fixtures"]
+pytest_plugins = ["llamacpp_fixtures", "sglang_fixtures"]
 
 
 @pytest.fixture

@@ -88,6 +88,8 @@ class LlamaCppClient:
 
     async def send(self, method: str, path: str, body: Any = None, *, seconds: float | None = None) -> dict[str, Any]:
         """The object that a 200 carries. Raises as :meth:`complete` does."""
+        if self._http.is_closed:
+            raise BackendUnavailable(f"the connections to llama.cpp at {self.url} are closed")
         content = None if body is None else orjson.dumps(body)
         timeout = httpx.Timeout(seconds, connect=CONNECT_TIMEOUT if seconds is None else min(seconds, CONNECT_TIMEOUT))
         try:
@@ -119,10 +121,10 @@ class Unreachable(BackendUnavailable):
 def unavailable(url: str, error: Exception) -> BackendUnavailable:
     """What a failed exchange means."""
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        return Unreachable(f"llama.cpp cannot be reached at {url}: {error or type(error).__name__}")
+        return Unreachable(f"llama.cpp cannot be reached at {url}: {str(error) or type(error).__name__}")
     if isinstance(error, httpx.TimeoutException):
         return BackendUnavailable(f"llama.cpp at {url} did not answer in time")
-    return BackendUnavailable(f"llama.cpp at {url} broke off its answer: {error or type(error).__name__}")
+    return BackendUnavailable(f"llama.cpp at {url} broke off its answer: {str(error) or type(error).__name__}")
 
 
 def json_object(response: httpx.Response) -> dict[str, Any]:

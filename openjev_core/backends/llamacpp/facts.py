@@ -74,35 +74,37 @@ def _number(found: dict[str, Any], name: str) -> int:
     return number
 
 
-async def wait_until_loaded(url: str, key: str | None, seconds: float, progress: Callable[[str], None]) -> None:
+async def wait_until_loaded(client: LlamaCppClient, seconds: float, progress: Callable[[str], None]) -> None:
     """Wait while a server that is there says that it is not ready.
 
     Raises:
         StartupError: It cannot be reached, or is not ready in time.
     """
-    client = LlamaCppClient(url, key)
     said = False
     try:
         async with asyncio.timeout(seconds):
-            while True:
-                try:
-                    await client.get("/health", seconds=FACTS_TIMEOUT)
-                except Unreachable:
-                    raise
-                except BackendUnavailable:
-                    if not said:
-                        progress(f"waiting for the llama-server at {url} to load its model")
-                        said = True
-                    await asyncio.sleep(LOADING_POLL)
-                else:
-                    return
+            while not await is_loaded(client):
+                if not said:
+                    progress(f"waiting for the llama-server at {client.url} to load its model")
+                    said = True
+                await asyncio.sleep(LOADING_POLL)
     except TimeoutError:
         raise StartupError(
-            f"the llama-server at {url} was not ready within {seconds:g} s (OPENJEV_STARTUP_TIMEOUT)"
+            f"the llama-server at {client.url} was not ready within {seconds:g} s (OPENJEV_STARTUP_TIMEOUT)"
         ) from None
     except BackendError as error:
         raise StartupError(
-            f"expected a llama-server at {url}, found: {error}. Start it, or give its address with --llama-server"
+            f"expected a llama-server at {client.url}, found: {error}. "
+            "Start it, or give its address with --llama-server"
         ) from None
-    finally:
-        await client.aclose()
+
+
+async def is_loaded(client: LlamaCppClient) -> bool:
+    """Whether the server has its model; raises as :meth:`LlamaCppClient.get` does where it is no such server."""
+    try:
+        await client.get("/health", seconds=FACTS_TIMEOUT)
+    except Unreachable:
+        raise
+    except BackendUnavailable:
+        return False
+    return True

@@ -93,7 +93,8 @@ async def load(
         key: Its Bearer key.
         settings: ``served_model_name`` wins over any other.
         resources: Takes what has to be closed with the model, and is closed by its backend.
-        file, header: The model's file, where there is one on this machine.
+        file: The model's file, where there is one on this machine.
+        header: What that file says.
 
     Raises:
         StartupError: The server does not answer as it should, or has another model than ``file``.

@@ -35,6 +35,9 @@ class LlamaCppTokenizer:
     def encode(self, text: str, *, control: bool = False) -> list[int]:
         """See :meth:`openjev_core.backends.protocol.Tokenizer.encode`.
 
+        A character for which the vocabulary has no token is left out, as by the model's own tokenizer: of SmolLM2's,
+        six control characters and the empty planes of Unicode.
+
         Raises:
             BackendUnavailable: The server does not answer.
             BackendError: It read plain text as a control token all the same.

@@ -9,7 +9,7 @@ import httpx
 import orjson
 
 from openjev_core.backends.llamacpp.client import KEEPALIVE, headers, json_object, unavailable
-from openjev_core.errors import BackendError
+from openjev_core.errors import BackendError, BackendUnavailable
 
 TIMEOUT = 30.0
 """Seconds. The server tokenizes beside its computation, 3 MB a second."""
@@ -58,6 +58,8 @@ class Vocabulary:
         return found
 
     def _post(self, path: str, body: Any) -> dict[str, Any]:
+        if self._http.is_closed:
+            raise BackendUnavailable(f"the connections to llama.cpp at {self.url} are closed")
         content = orjson.dumps(body)
         try:
             try:
