@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.model_selection import GroupKFold
+from threadpoolctl import threadpool_limits
 
 from openjev_core.calibration import Correction
 from openjev_core.distribution import LOG_FLOOR
@@ -110,6 +111,11 @@ class Scored:
         return float(value), float(-(error * scores).sum() / len(members)), by_bias
 
 
+# The matrices are tiny: several threads only wait for one another (seen: seven times as long).
+one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
+
+
+@one_thread  # type: ignore[untyped-decorator]  # threadpoolctl ships no types
 def fit(examples: Sequence[Example]) -> Fit:
     """Choose a form by cross-validated log loss and fit it on everything.
 
@@ -128,6 +134,7 @@ def fit(examples: Sequence[Example]) -> Fit:
     return Fit(form, correction, held_out)
 
 
+@one_thread  # type: ignore[untyped-decorator]  # as above
 def out_of_fold(examples: Sequence[Example]) -> list[list[float]]:
     """Each example's corrected probabilities by a fit that has not seen its row: form, temperature and biases."""
     scored = Scored(examples, labels_of(examples))

@@ -11,8 +11,16 @@ from openjev_core import RequestError
 from openjev_core.calibration import Correction
 from openjev_core.distribution import average_orders
 from openjev_core.engine.scores import OrderScores
+from openjev_core.evaluating import intervals
 from openjev_core.evaluating.calibrating import calibrate, labelled_scores
 from openjev_core.evaluating.fitting import Example, Scored, fit, folds, labels_of, out_of_fold, uncorrected
+
+
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch):
+    """Intervals have tests of their own."""
+    monkeypatch.setattr(intervals, "RESAMPLES", 99)
+
 
 LABELS = ("A", "B", "C", "D")
 

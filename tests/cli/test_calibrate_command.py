@@ -1,0 +1,104 @@
+"""``openjev calibrate``: a file that a server takes, and a report on rows that the fit has not seen."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from openjev_core.evaluating import intervals
+
+
+@pytest.fixture(autouse=True)
+def _few_resamples(monkeypatch):
+    """Intervals are tested where they are made; here they would only take time."""
+    monkeypatch.setattr(intervals, "RESAMPLES", 29)
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    question = {"type": "choice", "criteria": {"a": "First", "b": "Second", "c": "Third"}}
+    rows = [
+        {"state": f"State {number}.", "questions": {"q": question}, "labels": {"q": "abc"[number % 3]}}
+        for number in range(60)
+    ]
+    (tmp_path / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path / "data.jsonl"
+
+
+def told(result):
+    return " ".join(result.stderr.split())
+
+
+@pytest.mark.usefixtures("toy")
+def test_what_is_fitted_can_be_applied(openjev, data, tmp_path):
+    result = openjev("calibrate", data, "--out", "c.json", "--html", "c.html", "--json", "report.json")
+
+    assert 0 == result.exit_code, result.stderr
+    calibration = json.loads((tmp_path / "c.json").read_text())
+    assert ("toy/Toy-1", 1, "off", ["choice"]) == (
+        calibration["model"],
+        calibration["orders"],
+        calibration["prior"],
+        list(calibration["types"]),
+    )
+    (group,) = json.loads((tmp_path / "report.json").read_text())["groups"]
+    assert ["accuracy", "log_loss", "brier", "ece"] == list(group["measures"])
+    assert "<svg" in (tmp_path / "c.html").read_text()
+    assert "choice: 60 labelled readouts" in result.stdout
+
+    plain = openjev("eval", data, "--run", "plain.jsonl", "--no-reorder", "--json", "-")
+    corrected = openjev(
+        "eval", data, "--run", "corrected.jsonl", "--no-reorder", "--json", "-", "--calibration", "c.json"
+    )
+    losses = [json.loads(run.stdout)["groups"][0]["measures"]["log_loss"]["value"] for run in (plain, corrected)]
+    # The toy's answers are noise, and a fit to noise takes its certainty away.
+    assert losses[1] < losses[0]
+
+
+@pytest.mark.usefixtures("toy")
+def test_it_holds_for_the_orders_that_it_was_fitted_with(openjev, data):
+    openjev("calibrate", data, "--out", "c.json", "--orders", "adaptive")
+
+    refused = openjev("eval", data, "--calibration", "c.json")
+    taken = openjev("eval", data, "--calibration", "c.json", "--orders", "full")
+
+    assert 1 == refused.exit_code
+    assert "fitted for OPENJEV_ORDERS 'full', found '1'" in told(refused)
+    assert 0 == taken.exit_code, taken.stderr
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_calibration_in_force_does_not_matter_to_a_new_one(openjev, data, monkeypatch):
+    monkeypatch.setenv("OPENJEV_CALIBRATION", "missing.json")
+
+    assert 0 == openjev("calibrate", data).exit_code
+
+
+def test_a_server_does_not_tell_what_is_needed(openjev, data):
+    result = openjev("calibrate", data, "--url", "http://127.0.0.1:1")
+
+    assert 2 == result.exit_code
+    assert "--url: calibrate needs the scores behind the answers" in told(result)
+
+
+@pytest.mark.usefixtures("toy")
+def test_too_few_rows_are_refused_and_nothing_is_written(openjev, data, tmp_path):
+    data.write_text("".join(data.read_text().splitlines(keepends=True)[:20]))
+
+    result = openjev("calibrate", data)
+
+    assert 2 == result.exit_code
+    assert "20 labelled choice readouts in 20 rows are too few" in told(result)
+    assert not (tmp_path / "calibration.json").exists()
+
+
+@pytest.mark.usefixtures("toy")
+def test_its_run_is_not_one_of_eval(openjev, data):
+    openjev("eval", data, "--run", "run.jsonl")
+
+    result = openjev("calibrate", data, "--run", "run.jsonl")
+
+    assert 1 == result.exit_code
+    assert 'begun with command "eval", and now it is "calibrate"' in told(result)
