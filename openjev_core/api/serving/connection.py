@@ -21,6 +21,9 @@ from openjev_core.api.serving.http1 import Http1
 from openjev_core.api.serving.server_config import ServerConfig
 
 READ_BYTES = 64 * 1024
+HIGH_WATER = 64 * 1024
+"""Unsent bytes from which a response waits for its client. It is asyncio's own mark, too."""
+
 LINGER_SECONDS = 2.0
 """How long what a refused client still sends is read and discarded. Closing on unread bytes resets the connection, and
 the reset would overtake the refusal."""
@@ -179,7 +182,7 @@ class Connection:
         if self._writer.is_closing():
             return
         self._writer.write(data)
-        if not self._writer.transport.get_write_buffer_size():
+        if self._writer.transport.get_write_buffer_size() <= HIGH_WATER:
             return
         try:
             async with asyncio.timeout(self._patience.write):
