@@ -34,7 +34,7 @@ STOP_SECONDS = 15.0
 PROGRESS_SECONDS = 15.0
 POLL_SECONDS = 0.5
 EXIT_POLL_SECONDS = 0.1
-REMEMBERED_LINES = 8
+REMEMBERED_LINES = 5
 CHUNK = 65_536
 LINE_LIMIT = 2_000
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -62,14 +62,18 @@ class SGLangProcess:
     last_lines: deque[str] = field(factory=lambda: deque(maxlen=REMEMBERED_LINES))
     reader: asyncio.Task[None] | None = None
 
+    @property
+    def last_words(self) -> str:
+        """The end of its log, as the end of a sentence."""
+        return f"; its last lines: {' | '.join(self.last_lines)}" if self.last_lines else ""
+
     async def wait(self) -> str:
         """Wait for SGLang's end, make sure that all of it is gone, and say how it ended."""
         code = await self.exit_code()
         await asyncio.to_thread(guardian.kill_all, lambda: guardian.marked(self.marker))
         if self.reader is not None:
             await asyncio.wait([self.reader], timeout=1)
-        last = f"; its last lines:\n{chr(10).join(self.last_lines)}" if self.last_lines else ""
-        return f"{ending(code)}{last}"
+        return f"{ending(code)}{self.last_words}"
 
     async def exit_code(self) -> int:
         """Wait for the guardian's end.
@@ -214,8 +218,8 @@ async def ready(process: SGLangProcess, seconds: float) -> None:
                 raise StartupError(f"SGLang did not start: {ended.result()}")
             if now - began > seconds:
                 raise StartupError(
-                    f"SGLang was not ready within {seconds:g} s; OPENJEV_STARTUP_TIMEOUT gives it more. "
-                    f"Its last lines:\n{chr(10).join(process.last_lines)}"
+                    f"SGLang was not ready within {seconds:g} s; OPENJEV_STARTUP_TIMEOUT gives it more"
+                    f"{process.last_words}"
                 )
             if now - told > PROGRESS_SECONDS:
                 told = now
