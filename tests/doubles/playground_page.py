@@ -68,6 +68,8 @@ class Playground:
         return dict(found)
 
     def stored(self):
+        """What the browser keeps once the page is left."""
+        self.page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide'))")
         return json.loads(self.page.evaluate("localStorage.getItem('openjev.playground')"))
 
 

@@ -187,7 +187,7 @@ def test_stale_answers_are_called_so(playground):
     playground.run()
     assert not stale.is_visible()
     playground.write_state("Something else.")
-    assert stale.is_visible()
+    stale.wait_for(state="visible")
     playground.run()
     assert not stale.is_visible()
 

@@ -2,10 +2,19 @@
 
 import { h } from "./element.js";
 
-/** Ask for a key. Resolves to it, to "" to do without one, or to null when the dialog was closed. */
+/** Ask for a key. Resolves to it, or to null when none was given. */
 export function askForKey(refused) {
   return new Promise((resolve) => {
-    const input = h("input", { type: "password", id: "key-input", autocomplete: "off", required: true, spellcheck: "false", "aria-describedby": "key-note" });
+    const input = h("input", {
+      type: "password",
+      id: "key-input",
+      autocomplete: "off",
+      required: true,
+      pattern: "[!-~]+",
+      title: "Letters, digits and signs of ASCII, without spaces",
+      spellcheck: "false",
+      "aria-describedby": "key-note",
+    });
     const dialog = h(
       "dialog",
       { class: "dialog", "aria-labelledby": "key-title" },
@@ -16,7 +25,11 @@ export function askForKey(refused) {
         refused ? h("p", { class: "problem", role: "alert" }, "The server does not accept this key.") : null,
         h("label", { for: "key-input" }, "Key"),
         input,
-        h("p", { class: "hint", id: "key-note" }, "Sent as a Bearer key with each request. Kept in this page’s memory alone: a reload forgets it."),
+        h(
+          "p",
+          { class: "hint", id: "key-note" },
+          "Sent as a Bearer key with each request. Kept in this page’s memory alone: a reload forgets it.",
+        ),
         h(
           "div",
           { class: "dialog-buttons" },
@@ -27,7 +40,7 @@ export function askForKey(refused) {
     );
     dialog.addEventListener("close", () => {
       dialog.remove();
-      resolve(dialog.returnValue === "use" ? input.value.trim() : null);
+      resolve(dialog.returnValue === "use" ? input.value : null);
     });
     document.body.append(dialog);
     dialog.showModal();
@@ -60,7 +73,11 @@ export function chooseExample(examples) {
       { class: "dialog", "aria-labelledby": "example-title" },
       h("h2", { id: "example-title" }, "Start from an example"),
       h("div", { class: "examples" }, choices),
-      h("div", { class: "dialog-buttons" }, h("button", { type: "button", class: "quiet", on: { click: () => dialog.close() } }, "Cancel")),
+      h(
+        "div",
+        { class: "dialog-buttons" },
+        h("button", { type: "button", class: "quiet", on: { click: () => dialog.close() } }, "Cancel"),
+      ),
     );
     dialog.addEventListener("close", () => {
       dialog.remove();

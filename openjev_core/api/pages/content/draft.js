@@ -37,8 +37,13 @@ export function requestOf(draft, nodes) {
     questions.set(id, new Map([["type", type], ...toTree(nodes.get(type), fields, path, report, true)]));
   }
   if (draft.questions.length === 0) report(["questions"], "add a question first");
-  const request = new Map([["model", "jev-latest"], ["state", state], ["questions", questions]]);
-  if (draft.orders !== "") request.set("x_orders", /^\d+$/.test(draft.orders) ? new Digits(draft.orders) : draft.orders);
+  const request = new Map([
+    ["model", "jev-latest"],
+    ["state", state],
+    ["questions", questions],
+  ]);
+  if (draft.orders !== "")
+    request.set("x_orders", /^\d+$/.test(draft.orders) ? new Digits(draft.orders) : draft.orders);
   return { request, problems };
 }
 
@@ -53,7 +58,13 @@ function stateOf(state, report) {
 }
 
 function messagesTree(messages) {
-  return messages.map(({ role, text }) => new Map([["role", role], ["content", text]]));
+  return messages.map(
+    ({ role, text }) =>
+      new Map([
+        ["role", role],
+        ["content", text],
+      ]),
+  );
 }
 
 /** Messages as the JSON editor shows them. */
@@ -66,7 +77,11 @@ export function messagesFrom(tree) {
   const items = tree instanceof Map && tree.size === 1 && tree.has("messages") ? tree.get("messages") : tree;
   if (!Array.isArray(items) || items.length === 0) return null;
   const messages = items.map((item) => {
-    const simple = item instanceof Map && item.size === 2 && ROLES.includes(item.get("role")) && typeof item.get("content") === "string";
+    const simple =
+      item instanceof Map &&
+      item.size === 2 &&
+      ROLES.includes(item.get("role")) &&
+      typeof item.get("content") === "string";
     return simple ? { role: item.get("role"), text: item.get("content") } : null;
   });
   return messages.includes(null) ? null : messages;
@@ -121,7 +136,8 @@ export function reviveDraft(stored, nodes) {
     if (typeof id === "string" && revived !== undefined) draft.questions.push({ id, type, fields: revived });
     else lost += 1;
   }
-  if (typeof stored?.orders === "string" && /^(\d{1,4}|full|adaptive|)$/.test(stored.orders)) draft.orders = stored.orders;
+  if (typeof stored?.orders === "string" && /^(\d{1,4}|full|adaptive|)$/.test(stored.orders))
+    draft.orders = stored.orders;
   return { draft, lost };
 }
 

@@ -20,7 +20,9 @@ function built(element, { on = {}, data = {}, ...attributes }, children) {
   }
   for (const [event, listener] of Object.entries(on)) element.addEventListener(event, listener);
   Object.assign(element.dataset, data);
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
@@ -38,7 +40,11 @@ export function icon(name) {
 
 /** A button that shows an icon alone and is named by its label. */
 export function iconButton(name, label, click, attributes = {}) {
-  return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label, on: { click }, ...attributes }, icon(name));
+  return h(
+    "button",
+    { type: "button", class: "icon-button", "aria-label": label, title: label, on: { click }, ...attributes },
+    icon(name),
+  );
 }
 
 /** A sentence with `code` in backticks, as the descriptions in an API's schema are written. */

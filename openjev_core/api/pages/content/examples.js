@@ -2,7 +2,8 @@
 
 const TICKET = {
   title: "A support ticket",
-  about: "Text, and a question of each built-in type: does the customer want a refund, whose ticket is it, how upset are they?",
+  about:
+    "Text, and a question of each built-in type: does the customer want a refund, whose ticket is it, how upset are they?",
   request: `{
   "model": "jev-latest",
   "state": "Hi, I was charged twice for my March invoice, and the refund that I was promised last week still has not arrived. This is the third time I write about it. Please fix it today.",

@@ -28,7 +28,13 @@ function labelled({ name, node, required }, draft, set, changed) {
   const hint = node.description ? h("p", { class: "hint", id: freshId() }, prose(node.description)) : null;
   if (node.kind === "object" || node.kind === "map" || node.kind === "list") {
     const inside = FORMS[node.kind](node, draft, set, changed, titled(name));
-    const group = h("fieldset", { class: "group", data: { part: name } }, h("legend", {}, titled(name), optional), hint, inside);
+    const group = h(
+      "fieldset",
+      { class: "group", data: { part: name } },
+      h("legend", {}, titled(name), optional),
+      hint,
+      inside,
+    );
     if (node.kind !== "object" || required) return group;
     const summary = h("summary", {}, titled(name), optional);
     group.querySelector("legend").className = "visually-hidden";
@@ -47,7 +53,9 @@ export function titled(name) {
 }
 
 function standardOf(node) {
-  return node.standard === undefined || node.standard === null ? null : `${JSON.stringify(node.standard)} if left empty`;
+  return node.standard === undefined || node.standard === null
+    ? null
+    : `${JSON.stringify(node.standard)} if left empty`;
 }
 
 /** Text, or JSON that the model reads in its compact form. */
@@ -152,40 +160,58 @@ function cell(node, draft, set, changed, label) {
 }
 
 function map(node, draft, set, changed, label) {
-  return rows(draft, changed, label, () => ["", blank(node.value)], (row, index, container) => {
-    const key = h("input", {
-      type: "text",
-      class: "row-key",
-      value: row[0],
-      placeholder: "name",
-      "aria-label": `${label}, name ${index + 1}`,
-      on: {
-        input: () => {
-          row[0] = key.value;
-          container.dataset.part = row[0];
-          changed();
+  return rows(
+    draft,
+    changed,
+    label,
+    () => ["", blank(node.value)],
+    (row, index, container) => {
+      const key = h("input", {
+        type: "text",
+        class: "row-key",
+        value: row[0],
+        placeholder: "name",
+        "aria-label": `${label}, name ${index + 1}`,
+        on: {
+          input: () => {
+            row[0] = key.value;
+            container.dataset.part = row[0];
+            changed();
+          },
         },
-      },
-    });
-    container.dataset.part = row[0];
-    const setValue = (value) => {
-      row[1] = value;
-      changed();
-    };
-    return [key, h("div", { class: "row-value" }, cell(node.value, row[1], setValue, changed, `${label}, value ${index + 1}`))];
-  });
+      });
+      container.dataset.part = row[0];
+      const setValue = (value) => {
+        row[1] = value;
+        changed();
+      };
+      return [
+        key,
+        h("div", { class: "row-value" }, cell(node.value, row[1], setValue, changed, `${label}, value ${index + 1}`)),
+      ];
+    },
+  );
 }
 
 function list(node, draft, set, changed, label) {
-  return rows(draft, changed, label, () => blank(node.item), (item, index, container) => {
-    container.dataset.part = index;
-    const setItem = (value) => {
-      draft[index] = value;
-      changed();
-    };
-    const number = h("span", { class: "row-number", "aria-hidden": "true" }, index);
-    return [number, h("div", { class: "row-value" }, cell(node.item, item, setItem, changed, `${label}, item ${index}`))];
-  });
+  return rows(
+    draft,
+    changed,
+    label,
+    () => blank(node.item),
+    (item, index, container) => {
+      container.dataset.part = index;
+      const setItem = (value) => {
+        draft[index] = value;
+        changed();
+      };
+      const number = h("span", { class: "row-number", "aria-hidden": "true" }, index);
+      return [
+        number,
+        h("div", { class: "row-value" }, cell(node.item, item, setItem, changed, `${label}, item ${index}`)),
+      ];
+    },
+  );
 }
 
 /** Rows that can be added, removed and moved. `draft` is their array and is changed in place. */
@@ -216,7 +242,9 @@ function rows(draft, changed, label, fresh, cells) {
     changed();
     const button = to < from ? ".move-up" : ".move-down";
     const buttons = body.children[to];
-    (buttons.querySelector(`${button}:not([disabled])`) ?? buttons.querySelector(".icon-button:not([disabled])")).focus();
+    (
+      buttons.querySelector(`${button}:not([disabled])`) ?? buttons.querySelector(".icon-button:not([disabled])")
+    ).focus();
   }
 
   function remove(index) {
@@ -236,7 +264,10 @@ function rows(draft, changed, label, fresh, cells) {
           h(
             "div",
             { class: "row-tools" },
-            iconButton("up", `Move ${name} up`, () => move(index, index - 1), { disabled: index === 0, class: "icon-button move-up" }),
+            iconButton("up", `Move ${name} up`, () => move(index, index - 1), {
+              disabled: index === 0,
+              class: "icon-button move-up",
+            }),
             iconButton("down", `Move ${name} down`, () => move(index, index + 1), {
               disabled: index === draft.length - 1,
               class: "icon-button move-down",

@@ -98,7 +98,8 @@ class Reader {
 
   fail(expected) {
     const before = this.text.slice(0, this.at).split("\n");
-    const place = this.at >= this.text.length ? "at the end" : `at line ${before.length}, column ${before.at(-1).length + 1}`;
+    const place =
+      this.at >= this.text.length ? "at the end" : `at line ${before.length}, column ${before.at(-1).length + 1}`;
     throw new SyntaxError(`this is no JSON: ${place}, expected ${expected}`);
   }
 }

@@ -1,7 +1,7 @@
-// What a form has to know of a JSON schema, and how the form's drafts and the request's JSON turn into each other.
+// How a form's drafts and the request's JSON turn into each other.
 //
-// A node describes one place of a question: { kind, nullable, ... }. A draft is what the form holds for it: plain data
-// that can be stored, and that may be half written. Each kind knows
+// A draft is what the form holds for a node: plain data that can be stored, and that may be half written. Each kind of
+// node knows
 //   blank      a draft of nothing
 //   isEmpty    whether a draft says nothing
 //   toTree     draft to JSON tree; what is wrong is reported, at a path
@@ -9,72 +9,6 @@
 //   revive     stored data to draft, or undefined when it is none
 
 import { Digits, parse, write } from "./json-tree.js";
-
-const MAX_DEPTH = 8;
-
-/** The node of a schema. What has no form of its own is edited as JSON. */
-export function nodeOf(schema, components, depth = 0) {
-  if (depth > MAX_DEPTH || schema === null || typeof schema !== "object") return { kind: "json", nullable: true };
-  if (schema.$ref) {
-    const target = components[decodeURIComponent(schema.$ref.split("/").at(-1))];
-    return { ...nodeOf(target, components, depth + 1), ...described(schema) };
-  }
-  const found = alternatives(schema);
-  const nullable = found.some(isNull);
-  const others = found.filter((one) => !isNull(one));
-  if (others.length === 1) {
-    const inner = others[0] === schema ? plainNode(schema, components, depth) : nodeOf(others[0], components, depth + 1);
-    return { ...inner, nullable: nullable || inner.nullable, ...described(schema) };
-  }
-  const isContent = others.some((one) => one.type === "string") && others.every((one) => isFree(one));
-  return { kind: isContent ? "content" : "json", nullable: nullable || others.length === 0, ...described(schema) };
-}
-
-function alternatives(schema) {
-  if (Array.isArray(schema.anyOf)) return schema.anyOf;
-  if (Array.isArray(schema.oneOf)) return schema.oneOf;
-  if (Array.isArray(schema.type)) return schema.type.map((type) => ({ ...schema, type }));
-  return [schema];
-}
-
-function isNull(schema) {
-  return schema.type === "null" || schema.const === null;
-}
-
-function isFree(schema) {
-  if (schema.type === "string") return schema.enum === undefined;
-  if (schema.type === "object") return schema.properties === undefined;
-  return schema.type === "array" && (schema.items === undefined || Object.keys(schema.items).length === 0);
-}
-
-function described({ description, default: standard }) {
-  return { ...(description === undefined ? {} : { description }), ...(standard === undefined ? {} : { standard }) };
-}
-
-function plainNode(schema, components, depth) {
-  const nullable = false;
-  if (schema.const !== undefined) return { kind: "enum", nullable, options: [schema.const] };
-  if (Array.isArray(schema.enum)) {
-    return { kind: "enum", nullable: schema.enum.includes(null), options: schema.enum.filter((one) => one !== null) };
-  }
-  if (schema.type === "string") return { kind: "text", nullable };
-  if (schema.type === "boolean") return { kind: "boolean", nullable };
-  if (schema.type === "number" || schema.type === "integer") return { kind: "number", nullable };
-  if (schema.type === "array" && schema.items && Object.keys(schema.items).length > 0) {
-    return { kind: "list", nullable, item: nodeOf(schema.items, components, depth + 1) };
-  }
-  if (schema.type === "object" && schema.properties) {
-    const required = new Set(schema.required ?? []);
-    const fields = Object.entries(schema.properties)
-      .filter(([name]) => name !== "type")
-      .map(([name, property]) => ({ name, required: required.has(name), node: nodeOf(property, components, depth + 1) }));
-    return { kind: "object", nullable, fields };
-  }
-  if (schema.type === "object" && schema.additionalProperties && typeof schema.additionalProperties === "object") {
-    return { kind: "map", nullable, value: nodeOf(schema.additionalProperties, components, depth + 1) };
-  }
-  return { kind: "json", nullable: Object.keys(schema).length === 0 };
-}
 
 const isText = (value) => typeof value === "string";
 const asText = (value) => (isText(value) ? value : undefined);
@@ -137,7 +71,10 @@ export const KINDS = {
     revive: (node, value) => ["", ...node.options.map((one) => JSON.stringify(one))].find((one) => one === value),
   },
   object: {
-    blank: (node, needed) => Object.fromEntries(node.fields.map(({ name, node: inner, required }) => [name, blank(inner, needed && required)])),
+    blank: (node, needed) =>
+      Object.fromEntries(
+        node.fields.map(({ name, node: inner, required }) => [name, blank(inner, needed && required)]),
+      ),
     isEmpty: (node, draft) => node.fields.every(({ name, node: inner }) => isEmpty(inner, draft[name])),
     toTree: (node, draft, path, report) => {
       const members = new Map();
@@ -150,7 +87,12 @@ export const KINDS = {
     fromTree: (node, tree) => {
       const known = new Set(node.fields.map(({ name }) => name));
       if (!(tree instanceof Map) || [...tree.keys()].some((key) => !known.has(key))) return undefined;
-      return joined(node.fields.map(({ name, node: inner }) => [name, tree.has(name) ? fromTree(inner, tree.get(name)) : blank(inner)]));
+      return joined(
+        node.fields.map(({ name, node: inner }) => [
+          name,
+          tree.has(name) ? fromTree(inner, tree.get(name)) : blank(inner),
+        ]),
+      );
     },
     revive: (node, value) => {
       if (value === null || typeof value !== "object") return undefined;
@@ -158,7 +100,13 @@ export const KINDS = {
     },
   },
   map: {
-    blank: (node, required) => (required ? [["", blank(node.value)], ["", blank(node.value)]] : []),
+    blank: (node, required) =>
+      required
+        ? [
+            ["", blank(node.value)],
+            ["", blank(node.value)],
+          ]
+        : [],
     isEmpty: (_, draft) => draft.length === 0,
     toTree: (node, draft, path, report) => {
       const members = new Map();
@@ -175,7 +123,11 @@ export const KINDS = {
     },
     revive: (node, value) => {
       if (!Array.isArray(value)) return undefined;
-      return complete(value.map((row) => (isText(row?.[0]) ? pair(row[0], KINDS[node.value.kind].revive(node.value, row[1])) : undefined)));
+      return complete(
+        value.map((row) =>
+          isText(row?.[0]) ? pair(row[0], KINDS[node.value.kind].revive(node.value, row[1])) : undefined,
+        ),
+      );
     },
   },
   list: {
@@ -187,7 +139,8 @@ export const KINDS = {
         if (isEmpty(node.item, item) && !node.item.nullable) report(here, "this row is empty; fill it in or remove it");
         return toTree(node.item, item, here, report, true);
       }),
-    fromTree: (node, tree) => (Array.isArray(tree) ? complete(tree.map((item) => fromTree(node.item, item))) : undefined),
+    fromTree: (node, tree) =>
+      Array.isArray(tree) ? complete(tree.map((item) => fromTree(node.item, item))) : undefined,
     revive: (node, value) =>
       Array.isArray(value) ? complete(value.map((item) => KINDS[node.item.kind].revive(node.item, item))) : undefined,
   },

@@ -1,11 +1,11 @@
 // The playground: what a person writes on one side, what the model makes of it on the other.
 
+import { copy } from "./clipboard.js";
 import { askForKey, chooseExample, say } from "./dialogs.js";
 import { draftFrom, emptyDraft, requestOf, reviveDraft } from "./draft.js";
 import { h } from "./element.js";
 import { examplesFor } from "./examples.js";
 import { write } from "./json-tree.js";
-import { nodeOf } from "./kinds.js";
 import { clearProblems, showProblems } from "./problems.js";
 import { promptsView } from "./prompts-view.js";
 import { showQuestions } from "./question-list.js";
@@ -15,21 +15,13 @@ import { asCurl, asJson, asPython } from "./snippets.js";
 import { showState } from "./state-editor.js";
 import { forgetLink, linked, linkTo, store, stored } from "./storage.js";
 import { tabs } from "./tabs.js";
+import { typesOf } from "./types.js";
+
+const PAUSE = 120;
 
 const at = (id) => document.getElementById(id);
 const form = at("request");
 const service = new Service(askForKey);
-
-/** The installed question types, from the server's own description. */
-function typesOf(document) {
-  const schemas = document.components.schemas;
-  const types = new Map();
-  for (const [name, reference] of Object.entries(schemas.Question.discriminator?.mapping ?? {})) {
-    const schema = schemas[reference.split("/").at(-1)];
-    types.set(name, { name, summary: (schema.description ?? "").split("\n")[0], node: nodeOf({ $ref: reference }, schemas) });
-  }
-  return types;
-}
 
 class Playground {
   constructor(description) {
@@ -40,10 +32,11 @@ class Playground {
     this.running = null;
     this.shownRequest = null;
     this.previewed = null;
+    this.keeps = true;
     this.tabs = tabs("Results", [
       { id: "answers", name: "Answers", panel: at("answers") },
       { id: "prompts", name: "Prompts", panel: at("prompts"), shown: () => this.preview() },
-      { id: "code", name: "Code", panel: at("code") },
+      { id: "code", name: "Code", panel: at("code"), shown: () => this.showCode() },
     ]);
     at("results").prepend(this.tabs.list);
   }
@@ -62,6 +55,7 @@ class Playground {
       }
     });
     if (/Mac|iPhone|iPad/.test(navigator.platform)) at("run").lastElementChild.textContent = "⌘ ⏎";
+    addEventListener("pagehide", () => this.settle());
     at("examples").addEventListener("click", () => this.offerExamples());
     at("link").addEventListener("click", () => this.copyLink());
     at("key").addEventListener("click", () => service.changeKey().then(() => this.showKey()));
@@ -69,8 +63,10 @@ class Playground {
       this.draft.orders = at("orders").value;
       this.changed();
     });
-    for (const one of form.ownerDocument.querySelectorAll("[name=prompt-form]")) one.addEventListener("change", () => this.showPreview());
-    for (const one of form.ownerDocument.querySelectorAll("[name=language]")) one.addEventListener("change", () => this.showCode());
+    for (const one of form.ownerDocument.querySelectorAll("[name=prompt-form]"))
+      one.addEventListener("change", () => this.showPreview());
+    for (const one of form.ownerDocument.querySelectorAll("[name=language]"))
+      one.addEventListener("change", () => this.showCode());
     at("copy").addEventListener("click", () => copy(at("snippet").textContent, "Copied"));
     this.showHealth();
   }
@@ -81,7 +77,8 @@ class Playground {
     const { draft, lost } = reviveDraft(kept, this.nodes);
     if (kept === null && this.examples.length > 0) this.draft = draftFrom(this.examples[0].request, this.nodes);
     else this.draft = draft;
-    if (lost > 0) say(`${lost} stored question${lost === 1 ? "" : "s"} could not be shown: the server’s types have changed`);
+    if (lost > 0)
+      say(`${lost} stored question${lost === 1 ? "" : "s"} could not be shown: the server’s types have changed`);
     let text;
     try {
       text = await linked();
@@ -108,19 +105,33 @@ class Playground {
     showState(at("state"), this.draft.state, changed);
     showQuestions(at("questions"), this.draft.questions, this.types, changed, say);
     const orders = at("orders");
-    if (![...orders.options].some(({ value }) => value === this.draft.orders)) orders.append(h("option", { value: this.draft.orders }, this.draft.orders));
+    if (![...orders.options].some(({ value }) => value === this.draft.orders))
+      orders.append(h("option", { value: this.draft.orders }, this.draft.orders));
     orders.value = this.draft.orders;
-    this.changed();
+    this.settle();
   }
 
-  /** After every edit. */
+  /** After every edit. A state may be megabytes long, so that what follows waits for a pause in the typing. */
   changed() {
-    store(this.draft);
-    const { request } = requestOf(this.draft, this.nodes);
-    this.requestText = write(request);
-    at("stale").hidden = this.shownRequest === null || this.shownRequest === this.requestText;
-    this.showCode();
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => this.settle(), PAUSE);
+  }
+
+  /** Store the draft, and bring up to date what is made from it. */
+  settle() {
+    clearTimeout(this.settling);
+    if (!store(this.draft) && this.keeps) {
+      this.keeps = false;
+      say("This browser does not keep the request: a reload will lose it");
+    }
+    this.requestText = write(requestOf(this.draft, this.nodes).request);
+    this.showStale();
+    if (!at("code").hidden) this.showCode();
     if (!at("prompts").hidden) this.showPreview();
+  }
+
+  showStale() {
+    at("stale").hidden = this.shownRequest === null || this.shownRequest === this.requestText;
   }
 
   showCode() {
@@ -165,6 +176,7 @@ class Playground {
   }
 
   async run() {
+    this.settle();
     this.tabs.select("answers");
     const panel = at("evaluation");
     const request = this.checked(panel);
@@ -180,11 +192,12 @@ class Playground {
     } catch (error) {
       this.shownRequest = null;
       showFailure(panel, error);
+      if (error instanceof Refusal && (error.status === null || error.status >= 500)) this.showHealth();
     } finally {
       panel.classList.remove("waiting");
       this.busy(null);
       this.showKey();
-      at("stale").hidden = this.shownRequest === null || this.shownRequest === this.requestText;
+      this.showStale();
     }
   }
 
@@ -197,6 +210,7 @@ class Playground {
   }
 
   async preview() {
+    this.settle();
     const panel = at("prompt-list");
     const request = this.checked(panel);
     if (request === null) return;
@@ -207,7 +221,15 @@ class Playground {
       } catch (error) {
         this.previewed = null;
         if (error instanceof Refusal && error.status === 404) {
-          panel.replaceChildren(h("p", { class: "notice" }, "This server does not show prompts. Start it with ", h("code", {}, "OPENJEV_DEBUG_PROMPTS=on"), " to see them here."));
+          panel.replaceChildren(
+            h(
+              "p",
+              { class: "notice" },
+              "This server does not show prompts. Start it with ",
+              h("code", {}, "OPENJEV_DEBUG_PROMPTS=on"),
+              " to see them here.",
+            ),
+          );
         } else showFailure(panel, error);
         return;
       } finally {
@@ -222,20 +244,32 @@ class Playground {
     const form = document.querySelector("[name=prompt-form]:checked").value;
     const view = promptsView(this.previewed.preview, form);
     const stale = this.previewed.text !== this.requestText;
-    const again = h("p", { class: "notice" }, "The request has changed since. ", h("button", { type: "button", class: "link", on: { click: () => this.preview() } }, "Show its prompts"));
+    const again = h(
+      "p",
+      { class: "notice" },
+      "The request has changed since. ",
+      h("button", { type: "button", class: "link", on: { click: () => this.preview() } }, "Show its prompts"),
+    );
     at("prompt-list").replaceChildren(...(stale ? [again] : []), ...view);
   }
 
   async offerExamples() {
-    const example = await chooseExample([...this.examples, { title: "An empty page", about: "No state, no questions." }]);
+    const example = await chooseExample([
+      ...this.examples,
+      { title: "An empty page", about: "No state, no questions." },
+    ]);
     if (example === null) return;
-    this.replace(example.request ? draftFrom(example.request, this.nodes) : emptyDraft(), `Started from “${example.title}”`);
+    this.replace(
+      example.request ? draftFrom(example.request, this.nodes) : emptyDraft(),
+      `Started from “${example.title}”`,
+    );
     this.showDraft();
   }
 
   async copyLink() {
     const request = this.checked(at("evaluation"));
-    if (request !== null) await copy(await linkTo(write(request)), "Link copied. It holds the request, not the answers or the key");
+    if (request !== null)
+      await copy(await linkTo(write(request)), "Link copied. It holds the request, not the answers or the key");
   }
 }
 
@@ -243,12 +277,18 @@ function showFailure(panel, error) {
   if (error.name === "AbortError") {
     panel.replaceChildren(h("p", { class: "notice" }, "Stopped."));
   } else if (error instanceof Refusal && error.problems !== null) {
-    showProblems(form, panel, error.problems.map(({ loc, msg }) => ({ path: loc.slice(1), message: msg })));
+    showProblems(
+      form,
+      panel,
+      error.problems.map(({ loc, msg }) => ({ path: loc.slice(1), message: msg })),
+    );
   } else {
     const refused = error instanceof Refusal;
     const title = refused ? (error.status === null ? "No answer" : `Error ${error.status}`) : "This page has failed";
     const request = error.requestId ? h("p", {}, `request ${error.requestId}`) : null;
-    panel.replaceChildren(h("div", { class: "notice bad", role: "alert" }, h("h3", {}, title), h("p", {}, error.message), request));
+    panel.replaceChildren(
+      h("div", { class: "notice bad", role: "alert" }, h("h3", {}, title), h("p", {}, error.message), request),
+    );
     if (!refused) throw error;
   }
 }
@@ -256,20 +296,6 @@ function showFailure(panel, error) {
 /** For those who cannot see that something has changed. */
 function tell(message) {
   at("spoken").textContent = message;
-}
-
-async function copy(text, message) {
-  try {
-    await navigator.clipboard.writeText(text);
-    say(message);
-  } catch {
-    // Without a secure connection browsers offer no clipboard.
-    const dialog = h("dialog", { class: "dialog", "aria-label": "Copy by hand" }, h("p", {}, "This browser does not let the page copy. Copy it by hand:"), h("textarea", { rows: 6, readonly: true, value: text, "aria-label": "Text to copy" }), h("div", { class: "dialog-buttons" }, h("button", { type: "button", class: "primary", on: { click: () => dialog.close() } }, "Close")));
-    dialog.addEventListener("close", () => dialog.remove());
-    document.body.append(dialog);
-    dialog.showModal();
-    dialog.querySelector("textarea").select();
-  }
 }
 
 try {

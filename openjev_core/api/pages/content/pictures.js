@@ -13,7 +13,9 @@ export function pictureOf(answer) {
 
 /** What a picture does not show. */
 export function restOf(answer) {
-  const shown = { noul: ["noul"], choice: ["choice", "probabilities"], score: ["score", "legend", "probabilities"] }[answer.type];
+  const shown = { noul: ["noul"], choice: ["choice", "probabilities"], score: ["score", "legend", "probabilities"] }[
+    answer.type
+  ];
   if (!shown) return [];
   return Object.entries(answer).filter(([name]) => !["type", "confidence", ...shown].includes(name));
 }
@@ -76,7 +78,12 @@ function barList(entries, marked) {
   });
   const first = h("ol", { class: "bars" }, items.slice(0, MANY));
   if (items.length <= MANY) return h("div", { class: "picture" }, first);
-  const rest = h("details", { class: "more" }, h("summary", {}, `${items.length - MANY} more`), h("ol", { class: "bars" }, items.slice(MANY)));
+  const rest = h(
+    "details",
+    { class: "more" },
+    h("summary", {}, `${items.length - MANY} more`),
+    h("ol", { class: "bars" }, items.slice(MANY)),
+  );
   return h("div", { class: "picture" }, first, rest);
 }
 
@@ -104,7 +111,12 @@ function ladder({ score, legend, probabilities }) {
     "div",
     { class: "picture" },
     h("p", { class: "figure" }, h("strong", { title: String(score) }, score.toFixed(2)), ` expected, of 0 to ${top}`),
-    h("div", { class: "ladder" }, h("div", { class: "rail", "aria-hidden": "true" }, marker), h("ol", { class: "rungs" }, rungs)),
+    h(
+      "div",
+      { class: "ladder" },
+      h("div", { class: "rail", "aria-hidden": "true" }, marker),
+      h("ol", { class: "rungs" }, rungs),
+    ),
   );
 }
 
@@ -116,14 +128,23 @@ function generic(answer) {
     .map(([name, value]) => {
       const entries = distributionOf(value);
       const marked = entries?.map(([key]) => key).find((key) => texts.has(key));
-      return h("div", { class: "value" }, h("dt", {}, name), h("dd", {}, entries ? barList(entries, marked) : plain(value)));
+      return h(
+        "div",
+        { class: "value" },
+        h("dt", {}, name),
+        h("dd", {}, entries ? barList(entries, marked) : plain(value)),
+      );
     });
   return h("dl", { class: "picture values" }, parts);
 }
 
 function plain(value) {
   if (Array.isArray(value) && value.length > 0 && value.every((one) => typeof one !== "object")) {
-    return h("ul", { class: "pills" }, value.map((one) => h("li", {}, String(one))));
+    return h(
+      "ul",
+      { class: "pills" },
+      value.map((one) => h("li", {}, String(one))),
+    );
   }
   if (value === null || typeof value === "object") return h("pre", { class: "code" }, JSON.stringify(value, null, 2));
   return h("span", { class: typeof value === "number" ? "number" : "text" }, String(value));

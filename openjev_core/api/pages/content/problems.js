@@ -25,7 +25,12 @@ export function showProblems(form, summary, problems) {
       control.focus();
       control.scrollIntoView({ block: "center" });
     };
-    return h("li", {}, h("button", { type: "button", class: "link", on: { click: go } }, path.join(" › ") || "request"), `: ${message}`);
+    return h(
+      "li",
+      {},
+      h("button", { type: "button", class: "link", on: { click: go } }, path.join(" › ") || "request"),
+      `: ${message}`,
+    );
   });
   const title = problems.length === 1 ? "One thing to mend" : `${problems.length} things to mend`;
   summary.replaceChildren(h("div", { class: "notice bad", role: "alert" }, h("h3", {}, title), h("ul", {}, items)));
@@ -42,7 +47,10 @@ function place(form, path, message) {
   else part.append(problem);
   if (control.matches(FIELDS)) {
     control.setAttribute("aria-invalid", "true");
-    control.setAttribute("aria-describedby", [control.getAttribute("aria-describedby"), problem.id].filter(Boolean).join(" "));
+    control.setAttribute(
+      "aria-describedby",
+      [control.getAttribute("aria-describedby"), problem.id].filter(Boolean).join(" "),
+    );
   }
   for (let fold = part.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
   return control;
@@ -51,7 +59,9 @@ function place(form, path, message) {
 function partAt(form, path) {
   let part = form;
   for (const step of path) {
-    const inside = [...part.querySelectorAll("[data-part]")].filter((one) => one.parentElement.closest("[data-part]") === (part === form ? null : part));
+    const inside = [...part.querySelectorAll("[data-part]")].filter(
+      (one) => one.parentElement.closest("[data-part]") === (part === form ? null : part),
+    );
     // Of two questions with one name, the later one is the one too many.
     const next = inside.findLast((one) => one.dataset.part === String(step));
     if (!next) break;

@@ -9,10 +9,19 @@ export function promptsView(preview, form) {
   const prefix = h(
     "details",
     { class: "card prompt", open: true },
-    h("summary", { class: "card-head" }, h("h3", {}, "Shared prefix"), h("span", { class: "tag" }, `${preview.prefix_tokens.length} tokens`)),
+    h(
+      "summary",
+      { class: "card-head" },
+      h("h3", {}, "Shared prefix"),
+      h("span", { class: "tag" }, `${preview.prefix_tokens.length} tokens`),
+    ),
     form === "tokens" ? tokens(preview.prefix_tokens) : h("pre", { class: "code" }, preview.prefix),
   );
-  const intro = h("p", { class: "hint" }, "Read once. Each branch continues it, and the model’s first token after it is read over the branch’s labels.");
+  const intro = h(
+    "p",
+    { class: "hint" },
+    "Read once. Each branch continues it, and the model’s first token after it is read over the branch’s labels.",
+  );
   return [intro, prefix, ...preview.branches.map((branch) => branchCard(branch, preview.prefix, form))];
 }
 
@@ -37,7 +46,11 @@ function branchCard(branch, prefix, form) {
 function tokens(list) {
   const body = h("p", { class: "tokens" }, list.slice(0, FIRST_TOKENS).map(token));
   if (list.length <= FIRST_TOKENS) return body;
-  const more = h("button", { type: "button", class: "quiet", on: { click: all } }, `Show the other ${list.length - FIRST_TOKENS} tokens`);
+  const more = h(
+    "button",
+    { type: "button", class: "quiet", on: { click: all } },
+    `Show the other ${list.length - FIRST_TOKENS} tokens`,
+  );
   function all() {
     body.append(...list.slice(FIRST_TOKENS).map(token));
     more.remove();

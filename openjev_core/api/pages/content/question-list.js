@@ -72,7 +72,9 @@ export function showQuestions(container, questions, types, changed, removed) {
         "div",
         { class: "row-tools" },
         iconButton("up", `Move ${name} up`, () => move(index, index - 1), { disabled: index === 0 }),
-        iconButton("down", `Move ${name} down`, () => move(index, index + 1), { disabled: index === questions.length - 1 }),
+        iconButton("down", `Move ${name} down`, () => move(index, index + 1), {
+          disabled: index === questions.length - 1,
+        }),
         iconButton("remove", `Remove ${name}`, () => remove(index)),
       ),
     );

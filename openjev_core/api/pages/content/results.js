@@ -20,12 +20,23 @@ function own(object, key) {
 
 function answerCard(id, question, answer) {
   const asked = question.get("instructions");
-  const body = answer === undefined ? h("p", { class: "notice bad" }, "The server sent no answer to this question.") : answerBody(answer);
+  const body =
+    answer === undefined
+      ? h("p", { class: "notice bad" }, "The server sent no answer to this question.")
+      : answerBody(answer);
   return h(
     "li",
     { class: "card answer" },
-    h("div", { class: "card-head" }, h("h3", { class: "answer-id" }, id), h("span", { class: "tag" }, question.get("type")), answer && confidenceOf(answer)),
-    asked === undefined || asked === null ? null : h("p", { class: "asked" }, typeof asked === "string" ? asked : write(asked)),
+    h(
+      "div",
+      { class: "card-head" },
+      h("h3", { class: "answer-id" }, id),
+      h("span", { class: "tag" }, question.get("type")),
+      answer && confidenceOf(answer),
+    ),
+    asked === undefined || asked === null
+      ? null
+      : h("p", { class: "asked" }, typeof asked === "string" ? asked : write(asked)),
     body,
   );
 }
@@ -38,7 +49,12 @@ function answerBody(answer) {
   return [
     pictureOf(answer),
     rest.length > 0 ? h("dl", { class: "facts" }, rest) : null,
-    h("details", { class: "more" }, h("summary", {}, "JSON"), h("pre", { class: "code" }, JSON.stringify(answer, null, 2))),
+    h(
+      "details",
+      { class: "more" },
+      h("summary", {}, "JSON"),
+      h("pre", { class: "code" }, JSON.stringify(answer, null, 2)),
+    ),
   ];
 }
 
@@ -47,7 +63,10 @@ function summary({ body, headers, milliseconds }) {
   const facts = [
     ["model", body.model],
     ["input tokens", count(body.usage.input_tokens)],
-    ["of them cached", cached === null ? "not reported" : `${count(Number(cached))} (${share(Number(cached), body.usage.input_tokens)})`],
+    [
+      "of them cached",
+      cached === null ? "not reported" : `${count(Number(cached))} (${share(Number(cached), body.usage.input_tokens)})`,
+    ],
     ["shared prefix", `${count(Number(headers.get("x-openjev-prefix-tokens")))} tokens`],
     ["output tokens", count(body.usage.output_tokens)],
     ["request", headers.get("x-typesafe-request-id")],
@@ -56,7 +75,11 @@ function summary({ body, headers, milliseconds }) {
     "section",
     { class: "summary", "aria-label": "Cost of the evaluation" },
     timing(headers.get("server-timing") ?? "", milliseconds),
-    h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value ?? "–")))),
+    h(
+      "dl",
+      { class: "facts" },
+      facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value ?? "–"))),
+    ),
   );
 }
 
@@ -72,15 +95,33 @@ function timing(header, total) {
   const whole = Math.max(total, known);
   const bar = h(
     "div",
-    { class: "stack", role: "img", "aria-label": parts.map(([name, duration]) => `${name} ${duration.toFixed(1)} ms`).join(", ") },
+    {
+      class: "stack",
+      role: "img",
+      "aria-label": parts.map(([name, duration]) => `${name} ${duration.toFixed(1)} ms`).join(", "),
+    },
     parts.map(([name, duration]) => {
       const part = h("span", { class: `stack-part ${name}` });
       part.style.setProperty("--share", whole > 0 ? duration / whole : 0);
       return part;
     }),
   );
-  const legend = parts.map(([name, duration]) => h("li", { class: name }, h("span", { class: "swatch", "aria-hidden": "true" }), `${name} `, h("strong", {}, `${milliseconds(duration)}`)));
-  return h("div", { class: "timing" }, h("p", { class: "figure" }, h("strong", {}, milliseconds(whole)), " in all"), bar, h("ul", { class: "legend" }, legend));
+  const legend = parts.map(([name, duration]) =>
+    h(
+      "li",
+      { class: name },
+      h("span", { class: "swatch", "aria-hidden": "true" }),
+      `${name} `,
+      h("strong", {}, `${milliseconds(duration)}`),
+    ),
+  );
+  return h(
+    "div",
+    { class: "timing" },
+    h("p", { class: "figure" }, h("strong", {}, milliseconds(whole)), " in all"),
+    bar,
+    h("ul", { class: "legend" }, legend),
+  );
 }
 
 /** A duration for reading. */

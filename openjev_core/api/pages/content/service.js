@@ -49,7 +49,7 @@ export class Service {
   /** Ask for a key, and use it from now on. */
   async changeKey(refused = false) {
     const key = await this.askForKey(refused);
-    if (key !== null) this.#key = key === "" ? null : key;
+    if (key !== null) this.#key = key;
     return key !== null;
   }
 

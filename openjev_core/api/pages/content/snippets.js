@@ -29,7 +29,9 @@ function quoted(url) {
 /** A program for the TypeSafe SDK. Types that the SDK does not know are written as the wire has them. */
 export function asPython(request, url, keyed) {
   const questions = [...request.get("questions")];
-  const used = [...new Set(questions.map(([, question]) => SDK_CLASSES.get(question.get("type"))).filter(Boolean))].sort();
+  const used = [
+    ...new Set(questions.map(([, question]) => SDK_CLASSES.get(question.get("type"))).filter(Boolean)),
+  ].sort();
   const base = new URL("./", url.replace(/v1\/systemone$/, "")).href.replace(/\/$/, "");
   const lines = [
     ...(keyed ? ["import os", ""] : []),

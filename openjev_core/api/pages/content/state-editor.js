@@ -13,7 +13,13 @@ export function showState(container, state, changed) {
     h(
       "label",
       {},
-      h("input", { type: "radio", name: "state-mode", value: mode, checked: state.mode === mode, on: { change: () => turnTo(mode) } }),
+      h("input", {
+        type: "radio",
+        name: "state-mode",
+        value: mode,
+        checked: state.mode === mode,
+        on: { change: () => turnTo(mode) },
+      }),
       h("span", {}, NAMES[mode]),
     ),
   );
@@ -31,7 +37,12 @@ export function showState(container, state, changed) {
 
   show();
   container.replaceChildren(
-    h("div", { class: "section-head" }, h("h2", { id: "state-title" }, "State"), h("div", { class: "segmented", role: "radiogroup", "aria-label": "Form of the state" }, switches)),
+    h(
+      "div",
+      { class: "section-head" },
+      h("h2", { id: "state-title" }, "State"),
+      h("div", { class: "segmented", role: "radiogroup", "aria-label": "Form of the state" }, switches),
+    ),
     body,
   );
 }
@@ -39,7 +50,8 @@ export function showState(container, state, changed) {
 /** What one editor holds goes to the other where that one is empty and can show it. */
 function carryOver(state, mode) {
   const chatIsEmpty = state.messages.every(({ text }) => text === "");
-  if (state.mode === "chat" && mode === "json" && state.json.trim() === "" && !chatIsEmpty) state.json = messagesJson(state.messages);
+  if (state.mode === "chat" && mode === "json" && state.json.trim() === "" && !chatIsEmpty)
+    state.json = messagesJson(state.messages);
   if (state.mode === "json" && mode === "chat" && chatIsEmpty) {
     try {
       state.messages = messagesFrom(parse(state.json)) ?? state.messages;
@@ -56,7 +68,9 @@ function area(state, changed) {
     class: isJson ? "code state-text" : "state-text",
     "aria-labelledby": "state-title",
     spellcheck: isJson ? "false" : null,
-    placeholder: isJson ? '{"order": 1042, "items": ["lamp"]}' : "What the questions are about: a message, a document, a record …",
+    placeholder: isJson
+      ? '{"order": 1042, "items": ["lamp"]}'
+      : "What the questions are about: a message, a document, a record …",
     value: isJson ? state.json : state.text,
     on: {
       input: () => {
@@ -136,7 +150,9 @@ function chat(messages, changed) {
           "div",
           { class: "row-tools" },
           iconButton("up", `Move ${name} up`, () => move(index, index - 1), { disabled: index === 0 }),
-          iconButton("down", `Move ${name} down`, () => move(index, index + 1), { disabled: index === messages.length - 1 }),
+          iconButton("down", `Move ${name} down`, () => move(index, index + 1), {
+            disabled: index === messages.length - 1,
+          }),
           iconButton("remove", `Remove ${name}`, () => remove(index), { disabled: messages.length === 1 }),
         ),
       ),
