@@ -51,7 +51,8 @@ class Leaking:
     vocab_size = chatml_tokenizer().vocab_size
 
     def encode(self, text, *, control=False):
-        return self.inner.encode(text, control=control or text == "</think>")
+        leaked = [self.control_tokens["</think>"]] if "</think>" in text and not control else []
+        return self.inner.encode(text, control=control) + leaked
 
     def decode(self, ids):
         return self.inner.decode(ids)
