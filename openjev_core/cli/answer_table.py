@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from attrs import frozen
 from rich.box import HORIZONTALS
 from rich.console import Console
 from rich.table import Table
@@ -20,11 +21,24 @@ from openjev_core.json_document import compact
 if TYPE_CHECKING:
     from openjev_core.engine.evaluation import Evaluation
 
-BAR = 16
-"""Characters of a bar that stands for probability 1."""
 
-LONGEST = 28
-"""Characters of an option's name that are shown."""
+@frozen
+class OptionStyle:
+    """How an option's line is drawn.
+
+    Attributes:
+        name: Characters of an option's name that are shown.
+        bar: Characters of a bar that stands for probability 1.
+        ascii_only: The output cannot show block characters.
+    """
+
+    name: int = 28
+    bar: int = 16
+    ascii_only: bool = False
+
+
+WIDE_FROM = 95
+"""Columns from which a table with options of full width does not wrap."""
 
 DEMO_NOTE = (
     "This is the demo model: it shows that everything works and is no classifier. "
@@ -35,19 +49,20 @@ DEMO_NOTE = (
 def print_answers(evaluation: Evaluation, *, demo: bool) -> None:
     """Print a table of the answers, and how they came about."""
     out = console()
-    out.print(table_of(evaluation.answers, ascii_only=ascii_only(out)))
+    out.print(table_of(evaluation.answers, style_for(out)))
     out.print(Text(timing_line(evaluation)), soft_wrap=True)
     if demo:
         out.print(Text(DEMO_NOTE, style="yellow"), soft_wrap=True)
 
 
-def ascii_only(out: Console) -> bool:
-    """Whether the output cannot show block characters."""
-    return not out.encoding.startswith("utf")
+def style_for(out: Console) -> OptionStyle:
+    """What an output has room and characters for."""
+    ascii_only = not out.encoding.startswith("utf")
+    return OptionStyle(ascii_only=ascii_only) if out.width >= WIDE_FROM else OptionStyle(20, 8, ascii_only)
 
 
-def table_of(answers: Mapping[str, Mapping[str, Any]], *, ascii_only: bool = False) -> Table:
-    """A row per option of each question."""
+def table_of(answers: Mapping[str, Mapping[str, Any]], style: OptionStyle) -> Table:
+    """A row per question, with a line per option."""
     table = Table(
         "question", "type", "answer", "options", "confidence", box=HORIZONTALS, show_lines=True, pad_edge=False
     )
@@ -58,7 +73,7 @@ def table_of(answers: Mapping[str, Mapping[str, Any]], *, ascii_only: bool = Fal
             Text(shown(question_id)),
             Text(shown(type_name)),
             Text(answer_text(answer), style="bold"),
-            Text("\n").join(option_lines(answer, ascii_only=ascii_only)),
+            Text("\n").join(option_lines(answer, style)),
             Text(f"{confidence:.2f}" if isinstance(confidence, float) else ""),
         )
     return table
@@ -74,16 +89,18 @@ def answer_text(answer: Mapping[str, Any]) -> str:
     return "" if value is None else shown(value if isinstance(value, str) else compact(value))
 
 
-def option_lines(answer: Mapping[str, Any], *, ascii_only: bool) -> Iterator[Text]:
+def option_lines(answer: Mapping[str, Any], style: OptionStyle) -> Iterator[Text]:
     """A bar per option, then whatever else the answer holds."""
     probabilities = probabilities_of(answer)
     legend = answer.get("legend")
-    names = {key: Text(option_name(key, legend if isinstance(legend, dict) else {})) for key in probabilities}
+    names = {
+        key: Text(option_name(key, legend if isinstance(legend, dict) else {}, style.name)) for key in probabilities
+    }
     width = max((name.cell_len for name in names.values()), default=0)
     for key, probability in probabilities.items():
         name = names[key]
         name.pad_right(width - name.cell_len)
-        yield Text.assemble(name, f" {probability:6.1%} ", (bar(probability, ascii_only=ascii_only), "cyan"))
+        yield Text.assemble(name, f" {probability:6.1%} ", (bar(probability, style), "cyan"))
     known = {"type", str(answer["type"]), "probabilities", "confidence", "legend", "x_error"}
     for field, value in answer.items():
         if field not in known:
@@ -100,22 +117,22 @@ def probabilities_of(answer: Mapping[str, Any]) -> dict[str, float]:
     return {}
 
 
-def option_name(key: str, legend: Mapping[str, Any]) -> str:
+def option_name(key: str, legend: Mapping[str, Any], longest: int) -> str:
     """An option's name, with what a legend says of it, cut to what a column holds."""
     name = key
     if key in legend:
         described = legend[key]
         name = f"{key} {described if isinstance(described, str) else compact(described)}"
     name = shown(name)
-    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+    return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
-def bar(probability: float, *, ascii_only: bool) -> str:
-    """A probability as a bar of :data:`BAR` characters, padded; in eighths of a character where these can be shown."""
-    if ascii_only:
-        return ("#" * round(probability * BAR)).ljust(BAR)
-    full, eighths = divmod(round(min(max(probability, 0.0), 1.0) * BAR * 8), 8)
-    return ("█" * full + (" ▏▎▍▌▋▊▉"[eighths] if eighths else "")).ljust(BAR)
+def bar(probability: float, style: OptionStyle) -> str:
+    """A probability as a bar, padded; in eighths of a character where these can be shown."""
+    if style.ascii_only:
+        return ("#" * round(probability * style.bar)).ljust(style.bar)
+    full, eighths = divmod(round(min(max(probability, 0.0), 1.0) * style.bar * 8), 8)
+    return ("█" * full + (" ▏▎▍▌▋▊▉"[eighths] if eighths else "")).ljust(style.bar)
 
 
 def timing_line(evaluation: Evaluation) -> str:

@@ -7,17 +7,19 @@ import io
 import pytest
 from rich.console import Console
 
-from openjev_core.cli.answer_table import bar, option_lines, table_of
+from openjev_core.cli.answer_table import OptionStyle, bar, option_lines, style_for, table_of
+
+ASCII = OptionStyle(ascii_only=True)
 
 
-def drawn(answers, **options):
-    out = Console(file=io.StringIO(), width=100)
-    out.print(table_of(answers, **options))
+def drawn(answers, style=None, width=100):
+    out = Console(file=io.StringIO(), width=width)
+    out.print(table_of(answers, style or style_for(out)))
     return out.file.getvalue()
 
 
 def lines(answer):
-    return [line.plain.rstrip() for line in option_lines(answer, ascii_only=True)]
+    return [line.plain.rstrip() for line in option_lines(answer, ASCII)]
 
 
 @pytest.mark.parametrize(
@@ -25,12 +27,12 @@ def lines(answer):
     [(0.0, ""), (1.0, "█" * 16), (0.5, "█" * 8), (1 / 128, "▏"), (0.5390625, "█" * 8 + "▋")],
 )
 def test_a_bar_is_as_long_as_the_probability(probability, expected):
-    assert expected.ljust(16) == bar(probability, ascii_only=False)
+    assert expected.ljust(16) == bar(probability, OptionStyle())
 
 
 def test_without_block_characters_a_bar_is_made_of_signs():
-    assert "####" + " " * 12 == bar(0.25, ascii_only=True)
-    assert drawn({"q": {"type": "noul", "noul": 0.5}}, ascii_only=True).count("#") == 16
+    assert "####" + " " * 12 == bar(0.25, ASCII)
+    assert drawn({"q": {"type": "noul", "noul": 0.5}}, ASCII).count("#") == 16
 
 
 def test_a_noul_shows_yes_and_no():
@@ -71,3 +73,12 @@ def test_names_can_do_nothing_to_a_terminal():
 def test_a_long_name_is_cut_with_a_sign_of_it():
     (line,) = lines({"type": "choice", "choice": "x", "probabilities": {"n" * 60: 1.0}})
     assert "n" * 27 + "… 100.0% " + "#" * 16 == line
+
+
+def test_on_eighty_columns_every_option_has_one_line():
+    legend = {"0": "calm", "1": "annoyed, and says so in many words"}
+    probabilities = {"0": 0.25, "1": 0.75}
+    answer = {"type": "score", "score": 0.75, "legend": legend, "probabilities": probabilities, "confidence": 0.1}
+    table = drawn({"frustration": answer}, width=80)
+    assert 1 == sum("0 calm                25.0% ██" in line for line in table.splitlines())
+    assert 1 == sum("1 annoyed, and says…  75.0% ██████" in line for line in table.splitlines())
