@@ -58,7 +58,7 @@ def serve(
     prepare(settings)
     registry = registry_to_serve(settings, skip_failed=skip_failed_plugins)
     if settings.sglang_python:
-        from openjev_core.launch.serving import run_launched  # noqa: PLC0415
+        from openjev_core.cli.launching import run_launched  # noqa: PLC0415
 
         run_launched(settings, sglang_flags or (), registry=registry, progress=progress, announce=announce)
         return

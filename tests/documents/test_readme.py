@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 
 from openjev_core.api.serving import process
 from openjev_core.backends.llamacpp import demo_model_path
+from openjev_core.cli import launching as launch
 from openjev_core.cli.app import app
 from openjev_core.cli.setting_flags import default_text
-from openjev_core.launch import serving as launch
 from openjev_core.settings import Settings, variable
 
 README = (ROOT / "README.md").read_text("utf-8")
