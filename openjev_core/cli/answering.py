@@ -55,7 +55,7 @@ async def open_asker(
 
     if url is None:
         async with open_here(settings, registry) as engine:
-            yield EngineAsker(engine), places(concurrency, settings)
+            yield EngineAsker(engine), places(concurrency, engine)
         return
     wanted = concurrency or CONCURRENCY
     async with open_http(
@@ -86,19 +86,20 @@ async def open_here(settings: Settings, registry: Registry) -> AsyncIterator[Eng
         await opened.__aexit__(None, None, None)
 
 
-def places(wanted: int | None, settings: Settings) -> int:
+def places(wanted: int | None, engine: Engine) -> int:
     """How many rows an engine in this process may have in flight.
 
     Raises:
         SettingsError: More were asked for than it admits.
     """
-    limit = settings.max_concurrent_requests
+    limit = engine.settings.max_concurrent_requests
     if wanted is not None and wanted > limit:
         raise SettingsError(
             f"--concurrency {wanted}: a model in this process takes up to {limit} at once "
             "(OPENJEV_MAX_CONCURRENT_REQUESTS)"
         )
-    return wanted or min(CONCURRENCY, limit)
+    # The embedded model answers one after another: a second row would only wait, with its deadline running.
+    return wanted or (1 if engine.model.backend.name == "llama.cpp" else min(CONCURRENCY, limit))
 
 
 @contextmanager

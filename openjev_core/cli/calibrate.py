@@ -130,7 +130,7 @@ async def _fitted(  # noqa: PLR0917 - what a fit depends on
                 lambda one: one.row.number,
                 ScoreRecorder(engine).record,
                 run,
-                concurrency=places(concurrency, settings),
+                concurrency=places(concurrency, engine),
                 answered=count,
             )
             records = [run.done[row.number] for row in rows]

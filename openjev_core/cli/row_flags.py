@@ -64,7 +64,8 @@ RunPath = Annotated[
     ),
 ]
 Concurrency = Annotated[
-    int | None, typer.Option(min=1, help="Rows in flight at once (default: 4).", show_default=False)
+    int | None,
+    typer.Option(min=1, help="Rows in flight at once (default: 4; 1 on the embedded engine).", show_default=False),
 ]
 Url = Annotated[
     str | None,
