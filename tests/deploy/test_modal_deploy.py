@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from live_server import live_server
 from modal_control_plane import control_plane
 
@@ -16,11 +17,23 @@ def commands(registered):
     return [command for image in registered.images for command in image.dockerfile_commands]
 
 
-def test_a_deploy_registers_the_server(modal):
-    with control_plane("http://127.0.0.1:1") as (url, registered):
-        result = modal(url, "deploy", "modal_app.py")
+VARIABLES = {
+    "OPENJEV_PROFILE": "qwen36",
+    "OPENJEV_FRONTEND": "python",
+    "OPENJEV_API_KEY": "secret-of-the-deployer",
+}
 
+
+@pytest.fixture(scope="module")
+def registered(modal):
+    """What a deploy from an environment with a few variables registers."""
+    with control_plane("http://127.0.0.1:1") as (url, registered):
+        result = modal(url, "deploy", "modal_app.py", **VARIABLES)
     assert 0 == result.returncode, result.stdout + result.stderr
+    return registered
+
+
+def test_a_deploy_registers_the_server(registered):
     assert [] == registered.refused
     assert registered.published
     assert ["Server"] == list(registered.functions)
@@ -48,11 +61,7 @@ def tracked_sources(root):
     return {str(path.relative_to(root)) for path in kept} | {"pyproject.toml", "README.md", "LICENSE"}
 
 
-def test_a_deploy_builds_an_environment_beside_sglangs(modal, root):
-    with control_plane("http://127.0.0.1:1") as (url, registered):
-        result = modal(url, "deploy", "modal_app.py")
-
-    assert 0 == result.returncode, result.stdout + result.stderr
+def test_a_deploy_builds_an_environment_beside_sglangs(registered, root):
     steps = commands(registered)
     assert [f"FROM {QWEN36.image}"] == [step for step in steps if step.startswith("FROM ") and step != "FROM base"]
     assert "ENTRYPOINT []" in steps
@@ -74,18 +83,7 @@ def test_a_deploy_builds_an_environment_beside_sglangs(modal, root):
         assert variables[name].startswith("/cache/")
 
 
-def test_a_deploy_forwards_three_variables_and_no_key(modal):
-    with control_plane("http://127.0.0.1:1") as (url, registered):
-        result = modal(
-            url,
-            "deploy",
-            "modal_app.py",
-            OPENJEV_PROFILE="qwen36",
-            OPENJEV_FRONTEND="python",
-            OPENJEV_API_KEY="secret-of-the-deployer",
-        )
-
-    assert 0 == result.returncode, result.stdout + result.stderr
+def test_a_deploy_forwards_three_variables_and_no_key(registered):
     assert [{"OPENJEV_PROFILE": "qwen36", "OPENJEV_FRONTEND": "python"}] == [
         dict(secret.env_dict) for secret in registered.secrets
     ]
