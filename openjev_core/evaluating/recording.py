@@ -106,7 +106,7 @@ def _judged(question: CheckedQuestion, answer: Mapping[str, Any]) -> dict[str, A
         "names": list(shape.names),
         "positive": shape.positive,
         "label": question.label,
-        "predicted": shape.predicted(answer),
+        "predicted": shape.predicted(answer, question.label),
         "probabilities": shape.probabilities(answer),
     }
     if shape.kind == "ordinal" and question.label is not None and isinstance(value, (int, float)):

@@ -83,13 +83,22 @@ class Shape:
                 raise RequestError.at((), f"the label {label!r:.80} fits more than one outcome: {names}")
         raise RequestError.at((), f"the label {label!r:.80} fits no option; accepted: {listed(self.names)}")
 
-    def predicted(self, answer: Mapping[str, Any]) -> int | None:
-        """The outcome that an answer decides for; ``None`` when it decides for none of them."""
+    def predicted(self, answer: Mapping[str, Any], label: int | None = None) -> int | None:
+        """The outcome that an answer decides for; ``None`` when it decides for none of them.
+
+        Args:
+            answer: As on the wire.
+            label: The outcome that is right. Of several outcomes with one answer, such as two reasons to abstain, it
+                is taken to be this one.
+        """
         headline = answer.get(self.headline)
         if self.kind in ("binary", "ordinal"):
             probabilities = self.probabilities(answer)
             return None if probabilities is None else probabilities.index(max(probabilities))
-        return next((i for i, certain in enumerate(self.answers) if _same(headline, certain[self.headline])), None)
+        fitting = [i for i, certain in enumerate(self.answers) if _same(headline, certain[self.headline])]
+        if label in fitting:
+            return label
+        return fitting[0] if fitting else None
 
     def probabilities(self, answer: Mapping[str, Any]) -> list[float] | None:
         """The probability of each outcome; ``None`` when the answer does not tell them."""
@@ -105,9 +114,11 @@ class Shape:
         return [float(told[key]) for key in keys]
 
     def _name(self, index: int) -> Any:
-        if self.kind == "binary":
+        said = self.answers[index][self.headline]
+        alike = sum(answer[self.headline] == said for answer in self.answers)
+        if self.kind == "binary" or (alike > 1 and len(self.readouts) == 1):
             return self.readouts[0].options[self.outcomes[index][0]].key
-        return self.answers[index][self.headline]
+        return said
 
     def _accepted(self, index: int) -> list[Any]:
         values = [self.answers[index][self.headline]]

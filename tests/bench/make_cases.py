@@ -1,4 +1,5 @@
-"""Write cases/desk.jsonl: messages to a shop's help desk whose labels are right by construction.
+"""Write cases/desk.jsonl, messages to a shop's help desk whose labels are right by construction, and
+cases/lettered.jsonl, its yes/no questions asked as a choice between two lettered options in the same words.
 
 Facts are drawn first, and each is told by a sentence that states it, so every label follows from the text. Same seed,
 same file.
@@ -11,10 +12,11 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
-ROWS = 240
+ROWS = 70
 SEED = 20
-OUT = Path(__file__).parent / "cases" / "desk.jsonl"
+FOLDER = Path(__file__).parent / "cases"
 
 OPENINGS = [
     "Hello,", "Good morning,", "Hi there,", "Dear team,", "To whom it may concern,", "Hey,",
@@ -106,6 +108,9 @@ QUESTIONS = {
         "criteria": {"phone": "By a phone call", "writing": "In writing"},
     },
     "refund": {"type": "noul", "instructions": "Does the writer ask for money back?"},
+    "call": {"type": "noul", "instructions": "The writer wants to be called by phone."},
+    "defect": {"type": "noul", "instructions": "Is a product not working as it should?"},
+    "parcel": {"type": "noul", "instructions": "Did something go wrong on the way of a parcel?"},
     "urgency": {
         "type": "score",
         "instructions": "How soon does the writer need an answer?",
@@ -114,7 +119,7 @@ QUESTIONS = {
 }
 
 
-def cases() -> list[dict[str, object]]:
+def cases() -> list[dict[str, Any]]:
     """Every row."""
     chance = random.Random(SEED)
     rows = []
@@ -146,6 +151,9 @@ def cases() -> list[dict[str, object]]:
                     "product": product,
                     "channel": channel,
                     "refund": refund,
+                    "call": channel == "phone",
+                    "defect": team == "technical",
+                    "parcel": team == "delivery",
                     "urgency": urgency,
                 },
             }
@@ -158,7 +166,32 @@ def shuffled(criteria: dict[str, str | None], chance: random.Random) -> dict[str
     return dict(chance.sample(list(criteria.items()), len(criteria)))
 
 
+def lettered(row: dict[str, Any]) -> dict[str, Any]:
+    """A row's yes/no questions as choices. The options say what Noul's say, under letters instead of Yes and No."""
+    nouls = {name: question for name, question in row["questions"].items() if question["type"] == "noul"}
+    return {
+        "id": row["id"],
+        "state": row["state"],
+        "questions": {
+            name: {
+                "type": "choice",
+                "instructions": question["instructions"],
+                "criteria": {"yes": "the answer is yes", "no": "the answer is no"},
+            }
+            for name, question in nouls.items()
+        },
+        "labels": {name: "yes" if row["labels"][name] else "no" for name in nouls},
+    }
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    """One row per line."""
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    print(f"{len(rows)} rows in {path}")
+
+
 if __name__ == "__main__":
-    OUT.parent.mkdir(exist_ok=True)
-    OUT.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in cases()), encoding="utf-8")
-    print(f"{ROWS} rows in {OUT}")
+    FOLDER.mkdir(exist_ok=True)
+    desk = cases()
+    write(FOLDER / "desk.jsonl", desk)
+    write(FOLDER / "lettered.jsonl", [lettered(row) for row in desk])

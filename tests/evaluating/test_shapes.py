@@ -146,6 +146,31 @@ def test_answers_are_read_where_certain_ones_say_it(question, answer, probabilit
     assert (probabilities, predicted) == (found.probabilities(answer), found.predicted(answer))
 
 
+def test_two_outcomes_with_one_answer_are_told_apart_by_their_keys():
+    def readouts(question):
+        options = [Option(key=key, text=key) for key in ("yes", "unclear", "absent")]
+        yield Readout(text="Which?", options=options)
+
+    def reduce(question, distributions):
+        top = distributions[0].top.key
+        return openjev_choice.ChoiceAnswer(choice=top if top == "yes" else None, probabilities={}, confidence=1.0)
+
+    @frozen(kw_only=True)
+    class Ask:
+        pass
+
+    kind = QuestionType(
+        name="ask", summary="May abstain.", api=1, question=Ask, answer=openjev_choice.ChoiceAnswer,
+        readouts=readouts, reduce=reduce,
+    )  # fmt: skip
+    found = shape_of({"type": "ask"}, QuestionConverter(registry_of(kind)))
+
+    assert ("yes", "unclear", "absent") == found.names
+    assert 2 == found.outcome_of("absent")
+    assert 2 == found.predicted({"choice": None}, 2)
+    assert 1 == found.predicted({"choice": None}, 0)
+
+
 def test_too_many_combinations_are_refused():
     with pytest.raises(RequestError, match="20 readouts has 1048576 possible answers"):
         shape({"type": "tags", "tags": [f"t{i}" for i in range(20)]})

@@ -1,0 +1,167 @@
+"""Measure how far answers can be trusted, and what trusting them more costs. Each number of the README has a command:
+
+    uv run python tests/bench/trust.py flips        # answers that change with the order of the options, 1 order and all
+    uv run python tests/bench/trust.py calibration  # calibration error before and after, on held-out rows
+    uv run python tests/bench/trust.py prior        # with and without the label prior divided out
+    uv run python tests/bench/trust.py labels       # yes/no questions under Yes and No, and under A and B
+    uv run python tests/bench/trust.py cost         # all orders of a 4-option question over a 600-token state
+
+On the embedded engine; after ``--``, any settings of `openjev` name another, such as
+``-- --connect http://127.0.0.1:30000 --model DIRECTORY``. Runs are kept in results/runs, and a measurement that was
+stopped goes on from there; a summary goes to results/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from openjev_core import Settings, open_engine
+from openjev_core.settings import load_settings
+
+HERE = Path(__file__).parent
+CASES = HERE / "cases"
+RESULTS = HERE / "results"
+RUNS = RESULTS / "runs"
+
+WORDS = "The parcel left the depot on Monday and was seen in a van on Tuesday, says the third note in the file. "
+QUESTION = {
+    "type": "choice",
+    "instructions": "Which team should this message go to?",
+    "criteria": {
+        "billing": "Payments, invoices and receipts",
+        "technical": "Products that do not work as they should",
+        "delivery": "Parcels that are late, lost or damaged on the way",
+        "account": "Signing in, profiles and personal data",
+    },
+}
+PAIRS = 15
+
+
+def openjev(*arguments: object) -> dict[str, Any]:
+    """Run a command that writes a JSON report, and return it."""
+    command = [sys.executable, "-c", "from openjev_core.cli import main; main()", *map(str, arguments), "--json", "-"]
+    print("$ openjev", *map(str, arguments), file=sys.stderr)
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, text=True)
+    if done.returncode:
+        sys.exit(done.returncode)
+    return json.loads(done.stdout)
+
+
+def evaluated(name: str, data: str, engine: str, flags: list[str], *more: object) -> dict[str, Any]:
+    """The report of one evaluation."""
+    run = RUNS / f"{engine}-{name}.jsonl"
+    return openjev("eval", CASES / data, "--run", run, *more, *flags)
+
+
+def measures(report: dict[str, Any], by: str = "type") -> dict[str, Any]:
+    """Group to measure to value and interval."""
+    return {g["name"]: {"count": g["count"], **g["measures"]} for g in report["groups"] if g["by"] == by}
+
+
+def flips(engine: str, flags: list[str]) -> dict[str, Any]:
+    """Flip rates and measures with one order and with all, and the difference in pairs."""
+    plain = evaluated("plain", "desk.jsonl", engine, flags)
+    full = evaluated("full", "desk.jsonl", engine, flags, "--orders", "full")
+    compared = openjev("eval", "--compare", RUNS / f"{engine}-plain.jsonl", RUNS / f"{engine}-full.jsonl")
+    return {
+        "model": plain["run"]["model"],
+        "one order": {"flips": plain["flips"], "measures": measures(plain), "cost": plain["cost"]},
+        "all orders": {"flips": full["flips"], "measures": measures(full), "cost": full["cost"]},
+        "difference": {g["name"]: g["measures"] for g in compared["groups"] if g["by"] == "type"},
+    }
+
+
+def calibration(engine: str, flags: list[str]) -> dict[str, Any]:
+    """Calibration on held-out folds, with one order and with all."""
+    found = {}
+    for orders in ("1", "full"):
+        out, run = RUNS / f"{engine}-calibration-{orders}.json", RUNS / f"{engine}-scores-{orders}.jsonl"
+        report = openjev("calibrate", CASES / "desk.jsonl", "--out", out, "--run", run, "--orders", orders, *flags)
+        found[f"orders {orders}"] = [
+            {key: group[key] for key in ("type", "options", "count", "form", "temperature", "bias", "measures")}
+            for group in report["groups"]
+        ]
+    return found
+
+
+def prior(engine: str, flags: list[str]) -> dict[str, Any]:
+    """With the label prior divided out against without."""
+    evaluated("plain", "desk.jsonl", engine, flags)
+    with_prior = evaluated("prior", "desk.jsonl", engine, flags, "--prior", "contentless")
+    compared = openjev("eval", "--compare", RUNS / f"{engine}-plain.jsonl", RUNS / f"{engine}-prior.jsonl")
+    return {
+        "flips": with_prior["flips"],
+        "difference": {g["name"]: g["measures"] for g in compared["groups"] if g["by"] == "type"},
+    }
+
+
+def labels(engine: str, flags: list[str]) -> dict[str, Any]:
+    """Noul's own labels against letters, for the same questions; the letters with one order and with all."""
+    own = evaluated("plain", "desk.jsonl", engine, flags)
+    lettered = evaluated("lettered", "lettered.jsonl", engine, flags)
+    both = evaluated("lettered-full", "lettered.jsonl", engine, flags, "--orders", "full", "--no-reorder")
+    full = evaluated("full", "desk.jsonl", engine, flags, "--orders", "full")
+    rows = (("own labels", own), ("own labels, all orders", full), ("letters", lettered), ("letters, all orders", both))
+    nouls = list(measures(lettered, "question"))
+    return {name: {question: measures(report, "question")[question] for question in nouls} for name, report in rows}
+
+
+def cost(engine: str, flags: list[str]) -> dict[str, Any]:
+    """Seconds of one order and of all, taken in turn, each on a state that was not read before."""
+    given = dict(zip(flags[::2], flags[1::2], strict=True))
+    settings = load_settings(os.environ, flags={k[2:].replace("-", "_"): v for k, v in given.items()}).settings
+    return asyncio.run(timed(settings))
+
+
+async def timed(settings: Settings) -> dict[str, Any]:
+    """Medians over pairs."""
+    seconds: dict[str, list[float]] = {"one order": [], "all orders": []}
+    tokens: dict[str, int] = {}
+    async with open_engine(settings) as engine:
+        await engine.evaluate(state="Warm up.", questions={"q": QUESTION})
+        for pair in range(PAIRS):
+            for name, orders in (("one order", 1), ("all orders", "full")):
+                # It differs from its first word on, so that nothing of it is known already.
+                state = f"{name} {pair}. " + WORDS * 24
+                started = time.perf_counter()
+                evaluation = await engine.evaluate(state=state, questions={"q": QUESTION}, orders=orders)
+                seconds[name].append(time.perf_counter() - started)
+                tokens[name] = evaluation.usage.input_tokens - (evaluation.cached_tokens or 0)
+                tokens["prefix"] = evaluation.prefix_tokens
+    ratios = [full / one for one, full in zip(seconds["one order"], seconds["all orders"], strict=True)]
+    return {
+        "prefix_tokens": tokens.pop("prefix"),
+        "computed_tokens": tokens,
+        "median_seconds": {name: statistics.median(values) for name, values in seconds.items()},
+        "median_ratio": statistics.median(ratios),
+        "pairs": PAIRS,
+    }
+
+
+def main() -> None:
+    """Run one measurement and write its summary."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    kinds = {"flips": flips, "calibration": calibration, "prior": prior, "labels": labels, "cost": cost}
+    parser.add_argument("what", choices=kinds)
+    parser.add_argument("--engine", default="embedded", help="a name for the results")
+    parser.add_argument("settings", nargs=argparse.REMAINDER, help="after --: settings of openjev")
+    arguments = parser.parse_args()
+    RUNS.mkdir(parents=True, exist_ok=True)
+    settings = [word for word in arguments.settings if word != "--"]
+    found = kinds[arguments.what](arguments.engine, settings)
+    out = RESULTS / f"trust-{arguments.what}-{arguments.engine}.json"
+    out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    print(out)
+
+
+if __name__ == "__main__":
+    main()
