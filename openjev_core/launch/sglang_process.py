@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import secrets
+import shutil
 import signal
 import socket
 import sys
@@ -181,7 +182,7 @@ async def start(
 ) -> SGLangProcess:
     """Start the guardian, and with it SGLang."""
     python, *rest = command.argv
-    if not os.access(python, os.X_OK):
+    if shutil.which(python) is None:
         raise StartupError(f"OPENJEV_SGLANG_PYTHON: expected a Python that has SGLang, found no program at {python!r}")
     marker = secrets.token_hex(12)
     more = [] if config is None else ["--config", str(config)]

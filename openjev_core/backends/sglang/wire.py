@@ -69,16 +69,6 @@ def batch_body(prefix: bytes, branches: Sequence[Branch], rid: str) -> bytes:
     )
 
 
-def text_body(text: str, labels: Sequence[int], rid: str) -> bytes:
-    """The body for a prompt that SGLang tokenizes itself: for comparing tokenizers, never for an evaluation."""
-    return b'{"rid":"%b","text":%b,"token_ids_logprob":%b,%b' % (
-        rid.encode(),
-        orjson.dumps(text),
-        orjson.dumps(labels),
-        FIXED_FIELDS,
-    )
-
-
 def parse_one(body: bytes) -> Element:
     """The answer to a single prompt.
 
