@@ -42,7 +42,7 @@ def test_every_response_is_one_that_the_document_describes(document, server, pat
     operation = schemathesis.openapi.from_dict(document)[path][OPERATIONS[path]]
 
     @given(operation.as_strategy(generation_mode=mode))
-    @settings(max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     def check(case):
         # What a schema cannot say (a chat's roles, a question that says nothing) is refused though it allows it.
         case.call_and_validate(base_url=server.url, excluded_checks=[positive_data_acceptance])

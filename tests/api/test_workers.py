@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import signal
 
@@ -10,10 +11,12 @@ import httpx
 import psutil
 import pytest
 from openjev_process import serving
+from short_work import one_fails
 from tiny_tokenizer import write_tiny_tokenizer
 
-from openjev_core.api.serving.workers import shares_of
-from openjev_core.errors import SettingsError
+from openjev_core.api.serving.server import bound_socket
+from openjev_core.api.serving.workers import run_workers, shares_of
+from openjev_core.errors import SettingsError, StartupError
 from openjev_core.settings import Settings
 
 REQUEST = {
@@ -71,13 +74,12 @@ async def test_they_serve_count_and_stop_together(two_workers):
     assert "Traceback" not in child.log
 
 
-@pytest.mark.anyio
-async def test_when_one_ends_by_itself_all_end(two_workers):
-    child, _, workers = two_workers
-    workers[0].kill()
-    assert 1 == await asyncio.to_thread(child.ended)
-    assert [] == [worker for worker in workers if worker.is_running()]
-    assert "a worker ended by itself" in child.log
+def test_when_one_ends_by_itself_all_end():
+    settings = Settings(connect="http://unused", workers=2, port=0, grace_period=1.0)
+    with bound_socket(settings) as sock, pytest.raises(StartupError, match="a worker ended by itself") as caught:
+        run_workers(settings, sock, one_fails)
+    assert "[-15, 3]" in str(caught.value)
+    assert [] == multiprocessing.active_children()
 
 
 @pytest.mark.anyio
