@@ -219,6 +219,19 @@ async def test_when_a_part_of_sglang_is_killed_the_api_ends_and_says_why(standin
         await port_is_free(url)
 
 
+async def test_when_api_and_guardian_are_killed_at_once_the_kernel_ends_sglang(standin):
+    """SGLang's own workers end with it in the same way; the stand-in's are the stubborn kind."""
+    async with api(standin, "rust") as (process, url, pids):
+        try:
+            process.kill()
+            os.kill(pids["guardian"], signal.SIGKILL)
+            await gone([pids["main"], pids["guardian"]])
+            await port_is_free(url)
+        finally:
+            for name in ("worker", "child"):
+                os.kill(pids[name], signal.SIGKILL)
+
+
 async def test_a_normal_stop_is_no_failure(standin):
     async with api(standin, "python") as (process, url, pids):
         process.terminate()
