@@ -64,7 +64,7 @@ class Reducer:
         try:
             answer = question.type.reduce(question.question, distributions)
         except BaseException as error:
-            # A thread that is not the main one gets no KeyboardInterrupt; a SystemExit is the plugin's own.
+            # Also a SystemExit: passed on, it would end the server.
             raise PluginError(question.type.name, f"reduce raised {type(error).__name__}") from error
         body = self.converter.answer(question.type, answer)
         if any(len(readout) > 1 for readout in readings):

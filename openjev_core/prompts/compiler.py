@@ -170,7 +170,7 @@ class Compiler:
         try:
             words = question_type.suffix(readout, labelled)
         except BaseException as error:
-            # A thread that is not the main one gets no KeyboardInterrupt; a SystemExit is the plugin's own.
+            # Also a SystemExit: passed on, it would end the server.
             raise PluginError(question_type.name, f"suffix raised {type(error).__name__}") from error
         if not isinstance(words, str) or words != words.strip():
             raise PluginError(question_type.name, "suffix returned no string without outer white space")

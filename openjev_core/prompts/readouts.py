@@ -21,7 +21,7 @@ def pull_readouts(question_type: QuestionType[Any, Any], question: Any) -> Itera
     except (InvalidQuestion, GeneratorExit):
         raise
     except BaseException as error:
-        # A thread that is not the main one gets no KeyboardInterrupt; a SystemExit is the plugin's own.
+        # Also a SystemExit: passed on, it would end the server.
         raise PluginError(question_type.name, f"readouts raised {type(error).__name__}") from error
 
 
