@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +45,11 @@ async def read(backend, branches, *, prefix=PREFIX, shared=0):
     async with backend.prefix(prefix, key="key") as warm:
         readings, further = await warm.read(branches, shared)
         return readings, [warm.warm_up, *further]
+
+
+def cold_reads(double):
+    """The prompts that were read from their first token on."""
+    return [body["prompt"] for body in double.asked if not body["cache_prompt"]]
 
 
 async def alone(branch, *, prefix=PREFIX):
@@ -108,7 +114,8 @@ class TestSharedBeginnings:
         assert 60 + 20 + 2 + 1 + 2 + 1 == double.computed
 
     async def test_do_not_move_other_questions(self):
-        backend = backend_on(LlamaCppDouble())
+        double = LlamaCppDouble()
+        backend = backend_on(double)
         question = Branch((*COMMON[:10], 7), LABELS)
         expected = await alone(question)
         async with backend.prefix(PREFIX, key="key") as warm:
@@ -117,6 +124,7 @@ class TestSharedBeginnings:
             shared_again, _ = await warm.read(TAGS, 20)
         assert expected == then
         assert shared_first == shared_again
+        assert [list(PREFIX)] == cold_reads(double)
 
     async def test_that_would_not_pay_are_read_with_each_branch(self):
         readings, warm_ups = await read(backend_on(LlamaCppDouble()), ALIKE[:2], shared=2)
@@ -144,9 +152,11 @@ class TestSharedBeginnings:
 
 
 async def test_two_reads_at_once_are_read_in_turn():
-    backend = backend_on(LlamaCppDouble())
+    double = LlamaCppDouble()
+    backend = backend_on(double)
     async with backend.prefix(PREFIX, key="key") as warm:
         both = await asyncio.gather(warm.read(TAGS, 20), warm.read(ALIKE))
+    assert [list(PREFIX)] == cold_reads(double)
     assert [await alone(branch) for branch in ALIKE] == both[1][0]
     assert (await read(backend, TAGS, shared=20))[0] == both[0][0]
 
@@ -209,10 +219,9 @@ async def test_evaluations_get_the_slot_in_the_order_in_which_they_ask():
 async def test_several_slots_keep_a_prefix_each():
     double = LlamaCppDouble()
     backend = backend_on(double, slots=2)
-    for _ in range(3):
-        for prefix in (PREFIX, OTHER):
-            await read(backend, ALIKE[:1], prefix=prefix)
-    assert len(PREFIX) + len(OTHER) + 6 * 3 + 4 == double.computed
+    for prefix in (PREFIX, OTHER, OTHER, PREFIX, PREFIX):
+        await read(backend, ALIKE[:1], prefix=prefix)
+    assert [list(PREFIX), list(OTHER)] == cold_reads(double)
     assert {0, 1} == {body["id_slot"] for body in double.asked}
 
 
@@ -261,6 +270,15 @@ class TestChecks:
         _, (warm_up,) = await read(backend, ALIKE)
         assert 60 == warm_up.cached_tokens
 
+    async def test_that_find_another_clients_prompt_do_not_pass_it_off_as_the_prefix(self):
+        double = LlamaCppDouble()
+        backend = backend_on(double)
+        await read(backend, ALIKE)
+        double.foreign_call(0, list(PREFIX[:30]))
+        await backend.check()
+        readings, _ = await read(backend, ALIKE)
+        assert [await alone(branch) for branch in ALIKE] == readings
+
     async def test_settle_for_the_servers_word_while_a_long_call_runs(self, monkeypatch):
         monkeypatch.setattr("openjev_core.backends.llamacpp.backend.CHECK_WAIT", 0.01)
         double = LlamaCppDouble()
@@ -272,6 +290,25 @@ class TestChecks:
         assert 1 == len(double.asked)
         double.hold.set()
         await task
+
+    @pytest.mark.parametrize("broken_off", [True, False])
+    async def test_wait_for_the_end_of_a_call_only_where_one_was_broken_off(self, broken_off):
+        double = LlamaCppDouble()
+        backend = backend_on(double)
+        double.hold = asyncio.Event()
+        if broken_off:
+            task = asyncio.create_task(read(backend, ALIKE))
+            await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        double.too_late = httpx.ReadTimeout("still at it")
+        double.hold.set()
+        if broken_off:
+            await backend.check()
+        else:
+            with pytest.raises(BackendUnavailable, match="did not answer in time"):
+                await backend.check()
 
     async def test_fail_where_the_answer_is_no_distribution(self):
         double = LlamaCppDouble()

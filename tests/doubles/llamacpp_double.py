@@ -28,6 +28,7 @@ class LlamaCppDouble:
         computed: Tokens computed so far.
         hold: Completions wait for it when it is set.
         alter: Changes an answer before it is sent.
+        too_late: Raised instead of an answer, as by a client that no longer waits.
     """
 
     def __init__(self, *, keeps: Literal["agreeing", "whole", "nothing"] = "agreeing") -> None:
@@ -36,6 +37,7 @@ class LlamaCppDouble:
         self.computed = 0
         self.hold: asyncio.Event | None = None
         self.alter: Alter = lambda _: None
+        self.too_late: httpx.TimeoutException | None = None
         self._caches: dict[int, list[tuple[int, int]]] = {}
 
     @property
@@ -51,8 +53,11 @@ class LlamaCppDouble:
             return httpx.Response(200, json={"status": "ok"})
         body = json.loads(request.content)
         self.asked.append(body)
+        await asyncio.sleep(0)  # others get their turn, as while a true server computes
         if self.hold is not None:
             await self.hold.wait()
+        if self.too_late is not None:
+            raise self.too_late
         answer = self.complete(body)
         self.alter(answer)
         return httpx.Response(200, json=answer)

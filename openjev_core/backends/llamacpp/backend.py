@@ -10,13 +10,14 @@ from attrs import define, field
 
 from openjev_core.backends.llamacpp.client import LlamaCppClient
 from openjev_core.backends.llamacpp.prefix import LlamaCppPrefix
-from openjev_core.backends.llamacpp.slot import BaseLost, SlotPool
+from openjev_core.backends.llamacpp.slot import BaseLost, Following, SlotPool
 from openjev_core.errors import BackendError, BackendUnavailable
 
 CHECK_LABELS = (0, 1)
 CHECK_WAIT = 1.0
 """Seconds that a check waits for a slot's call to end before it settles for the server's own word."""
-CHECK_TIMEOUT = 3.0
+CHECK_TIMEOUT = 2.0
+"""Seconds for each call of a check: with the wait, all of it stays below what the engine's own patience allows."""
 PROOF_PREFIX = (0, 1, 0, 1)
 PROOF_SUFFIXES = ((2, 3), (2, 4))
 """They begin alike: the second is read after the cache was cut back twice."""
@@ -98,22 +99,31 @@ class LlamaCppBackend:
         """See :meth:`openjev_core.backends.protocol.Backend.check`.
 
         The call reads one token behind whatever a slot holds, so no evaluation loses its prefix, and goes between
-        two calls of a running one. While every slot is busy with a long call, that the server answers at all is
-        taken for health: the call's own deadline guards against one that never ends.
+        two calls of a running one. While every slot is busy with a long call, or still with one that was broken off,
+        that the server answers at all is taken for health: an evaluation's own deadline guards against a call that
+        never ends.
         """
         slot = min(self.pool.slots, key=lambda slot: slot.calls.locked())
         try:
             async with asyncio.timeout(CHECK_WAIT):
                 await slot.calls.acquire()
         except TimeoutError:
-            answer = await self.client.get("/health", seconds=CHECK_TIMEOUT)
-            if answer.get("status") != "ok":
-                raise BackendUnavailable("llama.cpp is busy and does not say that it is well") from None
+            await self._check_that_it_answers()
             return
+        broken_off = slot.following is Following.UNKNOWN
         try:
             await slot.probe(CHECK_LABELS, seconds=CHECK_TIMEOUT)
+        except BackendUnavailable:
+            if not broken_off:
+                raise
+            await self._check_that_it_answers()
         finally:
             slot.calls.release()
+
+    async def _check_that_it_answers(self) -> None:
+        answer = await self.client.get("/health", seconds=CHECK_TIMEOUT)
+        if answer.get("status") != "ok":
+            raise BackendUnavailable("llama.cpp is busy and does not say that it is well")
 
     async def aclose(self) -> None:
         """See :meth:`openjev_core.backends.protocol.Backend.aclose`."""
