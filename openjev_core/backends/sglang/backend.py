@@ -19,7 +19,8 @@ from openjev_core.backends.sglang.slots import Slots
 from openjev_core.backends.sglang.wire import ids_json, parse_one, reading, single_body
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded
 
-CHECK_TIMEOUT = 5.0
+CHECK_TIMEOUT = 4.0
+"""Seconds for a check's call; less than the engine waits for a check, which would otherwise cut it off unjudged."""
 CHECK_PROMPT = (0, 1)
 CHECK_KEY = "openjev-check"
 
