@@ -43,6 +43,11 @@ def check_logprobs(logprobs: Sequence[float]) -> None:
         raise BackendError("the backend gave every label probability 0, so there is no distribution over them")
 
 
+def floored_logs(logprobs: Sequence[float], temperature: float = 1.0) -> list[float]:
+    """Normalised log-probabilities, none below :data:`LOG_FLOOR`: what can be averaged and subtracted."""
+    return [max(math.log(p), LOG_FLOOR) if p > 0 else LOG_FLOOR for p in softmax(logprobs, temperature)]
+
+
 def average_orders(orders: Sequence[Sequence[float]], temperature: float = 1.0) -> tuple[float, ...]:
     """The distribution of several reads of the same options: their normalised log-probabilities' mean, normalised.
 
@@ -55,7 +60,7 @@ def average_orders(orders: Sequence[Sequence[float]], temperature: float = 1.0) 
     """
     if len(orders) == 1:
         return softmax(orders[0], temperature)
-    logs = [[max(math.log(p), LOG_FLOOR) if p > 0 else LOG_FLOOR for p in softmax(o, temperature)] for o in orders]
+    logs = [floored_logs(order, temperature) for order in orders]
     return softmax([math.fsum(column) / len(logs) for column in zip(*logs, strict=True)])
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
-from openjev_core.distribution import LOG_FLOOR, softmax
+from openjev_core.distribution import floored_logs, softmax
 
 BOUND = 0.02
 """How far a probability may still move for a readout to count as settled."""
@@ -19,7 +20,7 @@ def settled(orders: Sequence[Sequence[float]], total: int, temperature: float) -
     ``(unread / total) * deviation``; the bound is checked for each option with all shifts against it.
 
     Args:
-        orders: Scores of the orders read so far, in the options' given order; at least two.
+        orders: Scores of the orders read so far, in the options' given order; one alone settles nothing.
         total: How many orders there are.
         temperature: As for :func:`~openjev_core.distribution.softmax`.
     """
@@ -28,19 +29,26 @@ def settled(orders: Sequence[Sequence[float]], total: int, temperature: float) -
         return True
     if len(orders) == 1:
         return False
-    logs = [[max(math.log(p), LOG_FLOOR) if p > 0 else LOG_FLOOR for p in softmax(o, temperature)] for o in orders]
-    means = [math.fsum(column) / len(column) for column in zip(*logs, strict=True)]
+    columns = list(zip(*(floored_logs(order, temperature) for order in orders), strict=True))
+    means = [math.fsum(column) / len(column) for column in columns]
     shifts = [
-        unread / total * max(abs(value - mean) for value in column)
-        for column, mean in zip(zip(*logs, strict=True), means, strict=True)
+        unread / total * max(abs(value - mean) for value in column) for column, mean in zip(columns, means, strict=True)
     ]
-    now = softmax(means)
-    return all(_reach(means, shifts, option, sign, now) <= BOUND for option in range(len(means)) for sign in (1, -1))
+    highest = max(means)
+    up = [math.exp(mean + shift - highest) for mean, shift in zip(means, shifts, strict=True)]
+    down = [math.exp(mean - shift - highest) for mean, shift in zip(means, shifts, strict=True)]
+    reaches = zip(up, sums_of_others(down), down, sums_of_others(up), softmax(means), strict=True)
+    return all(
+        abs(more / (more + against) - now) <= BOUND and abs(less / (less + beside) - now) <= BOUND
+        for more, against, less, beside, now in reaches
+    )
 
 
-def _reach(means: Sequence[float], shifts: Sequence[float], option: int, sign: int, now: Sequence[float]) -> float:
-    moved = [
-        mean + sign * shift if index == option else mean - sign * shift
-        for index, (mean, shift) in enumerate(zip(means, shifts, strict=True))
-    ]
-    return abs(softmax(moved)[option] - now[option])
+def sums_of_others(values: Sequence[float]) -> list[float]:
+    """For each value the sum of all the others.
+
+    Added up from both ends: subtracting a large value from the whole sum would lose the small ones.
+    """
+    before = list(accumulate(values, initial=0.0))
+    behind = list(accumulate(reversed(values), initial=0.0))
+    return [left + right for left, right in zip(before[:-1], behind[-2::-1], strict=True)]

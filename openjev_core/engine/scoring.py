@@ -9,7 +9,7 @@ from attrs import frozen
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.calibration import Calibration
-from openjev_core.distribution import LOG_FLOOR, softmax
+from openjev_core.distribution import floored_logs, softmax
 from openjev_core.prompts.compiler import Variant
 
 Priors = Mapping[Branch, Sequence[float]]
@@ -45,5 +45,4 @@ class Scorer:
 def divide_out(logprobs: Sequence[float], prior: Sequence[float]) -> list[float]:
     """Label logprobs less those of the prior, both normalised over the labels first; the prior is floored."""
     normalised = [math.log(p) if p > 0 else -math.inf for p in softmax(logprobs)]
-    floored = [max(math.log(p), LOG_FLOOR) if p > 0 else LOG_FLOOR for p in softmax(prior)]
-    return [value - base for value, base in zip(normalised, floored, strict=True)]
+    return [value - base for value, base in zip(normalised, floored_logs(prior), strict=True)]
