@@ -38,7 +38,7 @@ from openjev_core.prompts.proof import prove
 from openjev_core.settings import Settings
 
 SMALL_BODY = 8192
-"""Bytes of a request up to which tokenizing it takes a few milliseconds at most."""
+"""Bytes of a request up to which tokenizing it, in one order of its options, takes a few milliseconds at most."""
 
 OWN_DISTRIBUTION = "openjev"
 """Whose question types are known to return."""
@@ -179,6 +179,10 @@ class Engine:
         """
         await self._health.check()
 
+    async def aclose(self) -> None:
+        """Let observers hear of the last evaluations. The model is closed by whoever opened it."""
+        await self._observers.aclose()
+
     def _wire(self, question: Any) -> Any:
         for question_type in self.registry.types.values():
             if type(question) is question_type.question:
@@ -189,9 +193,9 @@ class Engine:
         """Do a request's work beside the event loop; on it where that is surely short.
 
         Short is small work of this project's own question types: handing it to a thread would cost more than it
-        does. A third party's code may hang, and is never run on the event loop.
+        does. Further orders multiply it. A third party's code may hang, and is never run on the event loop.
         """
-        small = request.size is not None and request.size <= SMALL_BODY
+        small = request.size is not None and request.size <= SMALL_BODY and self._wanted_orders(request) == 1
         if small and not self.model.tokenizer_waits and self._own.issuperset(request.type_names):
             return work()
         return await self._threads.run(work)
@@ -315,9 +319,7 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         # Work whose client has left may run on for a moment beside that of the evaluations that are admitted.
         own=frozenset(name for name in registry.types if registry.distribution_of(name) == OWN_DISTRIBUTION),
         threads=Threads(2 * settings.max_concurrent_requests + 8),
-        priors=PriorCache(model.backend, lambda: writer.write(EMPTY_STATE))
-        if settings.prior == "contentless"
-        else None,
+        priors=PriorCache(model.backend, writer.write(EMPTY_STATE)) if settings.prior == "contentless" else None,
     )
 
 

@@ -17,6 +17,9 @@ from openjev_core.plugins.registry import Observer
 WAITING = 1000
 """Observations that may wait for a slow observer; beyond, they are dropped and the log says so."""
 
+FAREWELL_SECONDS = 5.0
+"""What a close leaves observers: an audit trail should not end before its last entries."""
+
 log = logging.getLogger(__name__)
 
 
@@ -75,6 +78,14 @@ class Observers:
         task = asyncio.get_running_loop().create_task(self._threads.run(lambda: self._call(finished)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def aclose(self) -> None:
+        """Wait for what observers are still to be told of, but not for one that hangs."""
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=FAREWELL_SECONDS)
+        if late:
+            log.warning("observers did not end within %g s: %d evaluations were not told", FAREWELL_SECONDS, len(late))
 
     def _call(self, finished: FinishedEvaluation) -> None:
         for observer in self._observers:

@@ -45,7 +45,10 @@ async def open_engine(
             from openjev_core.engine.connecting import probe_labels  # noqa: PLC0415 - as below
 
             await probe_labels(engine, progress)
-        yield engine
+        try:
+            yield engine
+        finally:
+            await engine.aclose()
 
 
 def _open_model(settings: Settings, progress: Progress) -> AbstractAsyncContextManager[LoadedModel]:

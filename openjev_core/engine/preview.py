@@ -31,4 +31,6 @@ def preview_of(compiled: Compiled, tokenizer: Tokenizer) -> Preview:
 
 
 def _tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[tuple[int, str], ...]:
-    return tuple((token, tokenizer.decode([token])) for token in ids)
+    # Each id once: some tokenizers ask a server.
+    texts = {token: tokenizer.decode([token]) for token in dict.fromkeys(ids)}
+    return tuple((token, texts[token]) for token in ids)

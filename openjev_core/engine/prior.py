@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from openjev_core.backends.protocol import Backend, Branch, Reading
 from openjev_core.engine.reading import routing_key
@@ -26,9 +26,13 @@ class PriorCache:
     order in which their logprobs are wanted: two requests that ask the same thing share its prior, and two that list
     the same options in different orders do not get each other's. A digest stands for both, so that what is kept does
     not grow with the length of the questions.
+
+    Args:
+        backend: Reads.
+        empty_prefix: The prompt of an empty state, tokenized at the start: some tokenizers wait for an answer.
     """
 
-    def __init__(self, backend: Backend, empty_prefix: Callable[[], Prefix]) -> None:
+    def __init__(self, backend: Backend, empty_prefix: Prefix) -> None:
         self._backend = backend
         self._empty_prefix = empty_prefix
         self._known: OrderedDict[bytes, tuple[float, ...]] = OrderedDict()
@@ -51,7 +55,7 @@ class PriorCache:
         return priors, spent
 
     async def _measure(self, branches: Sequence[Branch]) -> tuple[dict[Branch, tuple[float, ...]], list[Reading]]:
-        prefix = self._empty_prefix().ids
+        prefix = self._empty_prefix.ids
         async with self._backend.prefix(prefix, key=routing_key(prefix)) as warm:
             readings, more = await warm.read(branches)
         learned = {branch: reading.logprobs for branch, reading in zip(branches, readings, strict=True)}
