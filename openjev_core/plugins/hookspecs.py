@@ -13,6 +13,11 @@ from openjev_core.question import QuestionType
 PROJECT = "openjev"
 """pluggy's project name, and the entry-point group."""
 
+OWN_COMMANDS = frozenset({
+    "ask", "batch", "calibrate", "eval", "plugins", "schema", "serve", "settings", "smoke",
+})  # fmt: skip
+"""Names of commands that plugins cannot take."""
+
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
@@ -96,7 +101,8 @@ def openjev_evaluation_finished(finished: FinishedEvaluation) -> None:
 def openjev_commands() -> Mapping[str, Callable[..., None]]:  # type: ignore[empty-body]  # a spec has no body
     """Return commands to add to ``openjev``: their names, and functions in typer's form.
 
-    A name that ``openjev`` or another plugin already has is a conflict, which ``openjev plugins list`` shows.
+    A plugin that takes the name of one of ``openjev``'s own commands does not load, and two that take one name are in
+    conflict: ``openjev plugins list`` shows either.
 
     Example:
         ::

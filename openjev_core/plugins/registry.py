@@ -197,12 +197,19 @@ def checked_commands(returned: Iterable[object]) -> dict[str, Callable[..., None
 
     Raises:
         TypeError: The hook returned something else than names and functions.
+        ValueError: A name is that of one of openjev's own commands.
     """
     commands: dict[str, Callable[..., None]] = {}
     for result in returned:
-        if not isinstance(result, Mapping) or not all(isinstance(k, str) and callable(v) for k, v in result.items()):
+        if not isinstance(result, Mapping):
             raise TypeError(f"openjev_commands returned {type(result).__name__}; return a dict of name to function")
-        commands.update(result)
+        for name, function in result.items():
+            if not isinstance(name, str) or not callable(function):
+                maps = f"{name!r} to {type(function).__name__}"
+                raise TypeError(f"openjev_commands returned a dict that maps {maps}; return a dict of name to function")
+            if name in hookspecs.OWN_COMMANDS:
+                raise ValueError(f"the command {name!r} is one of openjev's own; choose another name")
+            commands[name] = function
     return commands
 
 

@@ -10,7 +10,8 @@ from importlib.metadata import EntryPoint, version
 import pytest
 
 import openjev_core
-from openjev_core.plugins import registry
+from openjev_core.cli.app import app
+from openjev_core.plugins import hookspecs, registry
 
 
 @pytest.fixture
@@ -65,16 +66,47 @@ def test_nothing_installed_is_said(openjev, monkeypatch):
     assert [] == json.loads(openjev("plugins", "list", "--json").stdout)
 
 
-def test_a_plugins_command_runs_and_is_listed(openjev, monkeypatch):
-    def flip(times: int = 1) -> None:
-        """Flip a coin."""
-        print("heads " * times)
+@pytest.fixture
+def adding(monkeypatch):
+    """Installs a plugin that adds commands."""
 
-    module = types.ModuleType("coin_plugin")
-    module.openjev_commands = openjev_core.hookimpl(lambda: {"flip": flip})
-    module.openjev_commands.__name__ = "openjev_commands"
-    monkeypatch.setitem(sys.modules, "coin_plugin", module)
-    monkeypatch.setattr(registry, "entry_points", lambda **_: [EntryPoint("coin", "coin_plugin", "openjev")])
+    def add(commands):
+        module = types.ModuleType("coin_plugin")
+        module.openjev_commands = openjev_core.hookimpl(lambda: commands)
+        module.openjev_commands.__name__ = "openjev_commands"
+        monkeypatch.setitem(sys.modules, "coin_plugin", module)
+        monkeypatch.setattr(registry, "entry_points", lambda **_: [EntryPoint("coin", "coin_plugin", "openjev")])
+
+    return add
+
+
+def flip(times: int = 1) -> None:
+    """Flip a coin."""
+    print("heads " * times)
+
+
+def test_a_plugins_command_runs_and_is_listed(openjev, adding):
+    adding({"flip": flip})
     assert "heads heads" == openjev("flip", "--times", "2").stdout.strip()
     assert "Flip a coin." in openjev("--help").stdout
     assert 2 == openjev("flop").exit_code
+
+
+@pytest.mark.parametrize(
+    ("commands", "cause"),
+    [
+        ({"serve": flip}, "the command 'serve' is one of openjev's own; choose another name"),
+        ({"flip": "heads"}, "openjev_commands returned a dict that maps 'flip' to str; return a dict of name to"),
+        ([flip], "openjev_commands returned list; return a dict of name to function"),
+    ],
+)
+def test_commands_that_cannot_be_added_are_listed_with_their_cause(openjev, adding, commands, cause):
+    adding(commands)
+    row = listed(openjev)["coin"]
+    assert "failed" == row["status"]
+    assert cause in row["cause"]
+
+
+def test_no_plugin_can_take_the_name_of_a_command():
+    own = {command.name or command.callback.__name__ for command in app.registered_commands}
+    assert {*own, *(group.name for group in app.registered_groups)} == hookspecs.OWN_COMMANDS
