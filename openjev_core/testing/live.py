@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from openjev_core.api.app import create_app
 from openjev_core.api.serving.server import Server, address_of, bound_socket
@@ -25,7 +25,7 @@ def live_server(make_engine: Callable[[], Engine]) -> Iterator[str]:
     Yields:
         The base URL.
     """
-    ready = threading.Event()
+    ready, accepting = threading.Event(), threading.Event()
     found: dict[str, str] = {}
     running: dict[str, tuple[asyncio.AbstractEventLoop, asyncio.Event]] = {}
 
@@ -35,7 +35,11 @@ def live_server(make_engine: Callable[[], Engine]) -> Iterator[str]:
         running["server"] = asyncio.get_running_loop(), stop
         with bound_socket(settings) as sock:
             found["url"] = address_of(sock, settings)
-            await Server(create_app(make_engine()), settings, sock).serve(stop, ready.set)
+            await Server(create_app(make_engine()), settings, sock).serve(stop, accept)
+
+    def accept() -> None:
+        accepting.set()
+        ready.set()
 
     def run() -> None:
         try:
@@ -45,11 +49,14 @@ def live_server(make_engine: Callable[[], Engine]) -> Iterator[str]:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    if not ready.wait(PATIENCE) or not thread.is_alive():
+    ready.wait(PATIENCE)
+    if not accepting.is_set():
+        thread.join(1.0)  # until it has told why
         raise RuntimeError("the server did not start; the thread's traceback says why")
     loop, stop = running["server"]
     try:
         yield found["url"]
     finally:
-        loop.call_soon_threadsafe(stop.set)
+        with suppress(RuntimeError):  # the server ended by itself, and its loop with it
+            loop.call_soon_threadsafe(stop.set)
         thread.join(PATIENCE)

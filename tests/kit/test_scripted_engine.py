@@ -8,7 +8,9 @@ import httpx
 import openjev_noul
 import pytest
 
+from openjev_core.errors import StartupError
 from openjev_core.testing import rendered_prompts, scripted_engine
+from openjev_core.testing.live import live_server
 
 (NOUL,) = openjev_noul.openjev_question_types()
 QUESTION = {"type": "noul", "instructions": "Is it so?"}
@@ -49,3 +51,14 @@ def test_a_live_server_answers_by_script(openjev_server):
 
     assert 200 == response.status_code
     assert pytest.approx(0.125) == response.json()["answers"]["q"]["noul"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_live_server_that_does_not_start_says_so():
+    """Also while its thread is still telling why."""
+
+    def make_engine():
+        raise StartupError("no model")
+
+    with pytest.raises(RuntimeError, match="did not start"), live_server(make_engine):
+        pass
