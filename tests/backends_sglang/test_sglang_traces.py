@@ -177,3 +177,9 @@ async def test_the_double_answers_in_the_recorded_shape(start_double, frontend, 
         found.pop("internal_states", None)
         wanted.pop("internal_states", None)
     assert found == wanted
+
+
+@pytest.mark.parametrize("body", [b'{"meta_info":{"id":"r","finish_reason":{"a":%b', b'{"meta_info":NaN,"a":%b'])
+def test_nesting_that_exhausts_a_parser_is_an_error_of_the_backend(body):
+    with pytest.raises(BackendError, match="not JSON"):
+        wire.parse_one(body % (b"[" * 100_000))

@@ -97,7 +97,7 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         raise BackendError(f"SGLang's answer is not what /generate returns: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return decode_leniently(decoder, body, error)
 
 
@@ -105,7 +105,7 @@ def decode_leniently(decoder: msgspec.json.Decoder[Any], body: bytes, strict_err
     """Accept ``NaN`` and ``-Infinity``, which Python's own encoder writes, so that they are judged as values."""
     try:
         return msgspec.convert(json.loads(body), decoder.type)
-    except (ValueError, msgspec.ValidationError):
+    except (ValueError, RecursionError):  # msgspec's ValidationError is a ValueError
         raise BackendError(f"SGLang's answer is not JSON: {strict_error}") from None
 
 
