@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
 from openjev_core.errors import SettingsError
 from openjev_core.launch.profiles import Profile, model_source
-from openjev_core.settings import Settings
+from openjev_core.settings import Settings, is_loopback
 
 CONTEXT_SLACK = 8
 """SGLang's longest prompt is its context length less 7; the branch limit counts the output token too."""
@@ -165,16 +164,8 @@ def refuse(given: Flags, frontend: str) -> None:
                 raise SettingsError(f"{name}: write {whole} in full")
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to ``host``."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def reachable_host(host: str) -> str:
     """Where to connect to for something that listens on ``host``."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - compared with, not bound to
         return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host
+    return f"[{host.strip('[]')}]" if ":" in host else host

@@ -21,8 +21,8 @@ def check_plugins(
     types = [t for t in registry.types.values() if name in (None, t.name)]
     broken = [entry for entry in registry.failures if name in (None, entry.name)]
     if not types and not broken:
-        installed = ", ".join(registry.types) or "none"
-        complain(f"no question type {name!r} is installed; installed: {installed}")
+        asked = "question types are" if name is None else f"question type {name!r} is"
+        complain(f"no {asked} installed; installed: {', '.join(registry.types) or 'none'}")
         raise typer.Exit(BAD_INPUT)
     failed = bool(broken)
     for entry in broken:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from openjev_core.cli.failures import complain
+from openjev_core.cli.failures import BAD_INPUT, complain
 from openjev_core.question import CONTRACT_VERSION, NAME_PATTERN
 
 PREFIX = "openjev-"
@@ -30,10 +30,10 @@ def new_plugin(
             f"{slug!r} is no name for a question type: a lower-case letter, then letters, digits, - or _, "
             "64 characters at most"
         )
-        raise typer.Exit(2)
+        raise typer.Exit(BAD_INPUT)
     if folder.exists():
         complain(f"{folder} exists already; choose another name or remove it")
-        raise typer.Exit(2)
+        raise typer.Exit(BAD_INPUT)
     written = write_package(folder, slug)
     for path in written:
         typer.echo(f"wrote {path}")
