@@ -55,13 +55,20 @@ def test_it_is_measured_once_per_question(engine):
     assert 2 == second.usage.output_tokens
 
 
-def test_the_same_options_in_another_order_get_their_own_prior(engine):
+def test_the_same_options_in_another_order_get_their_own_prior():
     """Averaged over orders, both lists lead to the same prompts; the values must not be swapped."""
+
+    def leaning(prompt, labels):
+        """Leans to red by nine to one whatever the state says, and a state of red doubles that."""
+        odds = 18 if "state of red" in prompt else 9
+        return [odds / (odds + 1) if f"{label}: Red" in prompt else 1 / (odds + 1) for label in labels]
+
+    engine = scripted_engine(CHOICE, script=leaning, settings=Settings(prior="contentless"))
     first = ask(engine, "Blue", "Red", orders="full").answers["q"]["probabilities"]
     second = ask(engine, "Red", "Blue", orders="full").answers["q"]["probabilities"]
 
-    assert pytest.approx(0.75) == first["Red"]
-    assert first["Red"] == second["Red"]
+    assert pytest.approx(2 / 3) == first["Red"]
+    assert pytest.approx(2 / 3) == second["Red"]
 
 
 def test_what_is_kept_is_bounded(engine, monkeypatch):
