@@ -26,7 +26,7 @@ from openjev_core.engine.reducing import Reducer
 from openjev_core.engine.scores import ReadoutScores, readout_scores
 from openjev_core.engine.scoring import Priors, Scorer
 from openjev_core.errors import PluginError, RequestError
-from openjev_core.json_document import document_of
+from openjev_core.json_document import document_of, parse_document
 from openjev_core.plugins.registry import Registry
 from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.prompts.budget import Bounds
@@ -39,6 +39,9 @@ from openjev_core.settings import Settings
 
 SMALL_BODY = 8192
 """Bytes of a request up to which tokenizing it, in one order of its options, takes a few milliseconds at most."""
+
+LARGE_BODY = 256 * 1024
+"""Bytes of a request from which parsing it would hold up others."""
 
 OWN_DISTRIBUTION = "openjev"
 """Whose question types are known to return."""
@@ -93,6 +96,21 @@ class Engine:
             RequestError: With every problem found.
         """
         return self._intake.structure(document, size)
+
+    async def receive(self, body: bytes) -> Request:
+        """Parse and structure a request body.
+
+        Structuring runs the question types' own classes. Where a third party's are installed, and where the body is
+        large, it is done in a thread and under the evaluation's deadline.
+
+        Raises:
+            RequestError: With every problem found.
+            DeadlineExceeded: A question class hangs.
+        """
+        if len(body) < LARGE_BODY and self._own.issuperset(self.registry.types):
+            return self.structure(parse_document(body), len(body))
+        async with within(self.settings.request_timeout):
+            return await self._threads.run(lambda: self.structure(parse_document(body), len(body)))
 
     async def evaluate(
         self,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import orjson
 import pytest
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from scripted_backend import ScriptedBackend, scripted_engine
 from until import until
 
@@ -168,3 +169,21 @@ async def test_a_plugin_that_hangs_is_a_deadline(hanging, where):
     with pytest.raises(DeadlineExceeded):
         await engine.evaluate(state="S.", questions=NOUL)
     assert 0 == engine.in_flight
+
+
+async def test_a_question_class_that_hangs_is_a_deadline_and_holds_up_no_one(hanging):
+    """Structuring runs the class's own validators: a third party's do so in a thread, under the deadline."""
+
+    @frozen(kw_only=True)
+    class Stuck:
+        instructions: str = field(validator=hanging)
+
+    stuck = evolve(load_registry().types["noul"], name="stuck", question=Stuck, examples=())
+    engine = scripted_engine(None, stuck, *load_registry().types.values(), request_timeout=0.3)
+    body = {"model": "jev-latest", "state": "S.", "questions": {"q": {"type": "stuck", "instructions": "?"}}}
+    waiting = asyncio.create_task(engine.receive(orjson.dumps(body)))
+    await until(lambda: hanging.started)
+    evaluation = await engine.evaluate(state="S.", questions=NOUL)
+    assert 0.5 == pytest.approx(evaluation.answers["q"]["noul"])
+    with pytest.raises(DeadlineExceeded):
+        await waiting

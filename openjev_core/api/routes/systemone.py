@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from openjev_core.api.body import read_body
 from openjev_core.api.exchange import Exchange, Header, Reply
 from openjev_core.api.incoming import Incoming
@@ -11,10 +9,6 @@ from openjev_core.api.json_reply import json_reply
 from openjev_core.api.running import Running
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.evaluation import Evaluation, Request
-from openjev_core.json_document import parse_document
-
-LARGE_BODY = 256 * 1024
-"""From this size on, a body is parsed and structured in a thread, so that other requests go on meanwhile."""
 
 
 async def read_request(engine: Engine, exchange: Exchange, incoming: Incoming) -> Request:
@@ -27,17 +21,9 @@ async def read_request(engine: Engine, exchange: Exchange, incoming: Incoming) -
     """
     limit, seconds = engine.limits.max_body_bytes, engine.settings.body_timeout
     body = await read_body(incoming, exchange.headers, limit=limit, seconds=seconds)
-    if len(body) < LARGE_BODY:
-        request = structured(engine, body)
-    else:
-        request = await asyncio.to_thread(structured, engine, body)
+    request = await engine.receive(body)
     exchange.questions = {question_id: asked.type.name for question_id, asked in request.questions.items()}
     return request
-
-
-def structured(engine: Engine, body: bytes) -> Request:
-    """The request that a body holds."""
-    return engine.structure(parse_document(body), len(body))
 
 
 class SystemOne:
