@@ -4,6 +4,7 @@
     uv run python tests/bench/trust.py calibration  # calibration error before and after, on held-out rows
     uv run python tests/bench/trust.py prior        # with and without the label prior divided out
     uv run python tests/bench/trust.py labels       # yes/no questions under Yes and No, and under A and B
+    uv run python tests/bench/trust.py rotations    # rotations of the order given, against those of a canonical one
     uv run python tests/bench/trust.py cost         # all orders of a 4-option question over a 600-token state
 
 On the embedded engine; after ``--``, any settings of `openjev` name another, such as
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -115,6 +117,56 @@ def labels(engine: str, flags: list[str]) -> dict[str, Any]:
     return {name: {question: measures(report, "question")[question] for question in nouls} for name, report in rows}
 
 
+def rotations(engine: str, flags: list[str]) -> dict[str, Any]:
+    """What averaging over rotations of the order that the client gave would do: for choices of three options or more.
+
+    Every rotation of the given order and of its reverse is asked as a question of its own and averaged here.
+    """
+    data = RUNS / "rotations-data.jsonl"
+    rows = [json.loads(line) for line in (CASES / "desk.jsonl").read_text("utf-8").splitlines()]
+    asked = [rotated(row, name) for row in rows for name in ("team", "product")]
+    data.write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
+    run = RUNS / f"{engine}-rotations.jsonl"
+    openjev("eval", data, "--run", run, "--no-reorder", *flags)
+    records = [json.loads(line) for line in run.read_text("utf-8").splitlines()[1:]]
+    given, back, right, plain_flips = [], [], [], []
+    for record in sorted(records, key=lambda one: one["row"]):
+        answers = record["answers"]
+        given.append(averaged([answers[key] for key in answers if key.startswith("given")]))
+        back.append(averaged([answers[key] for key in answers if key.startswith("reversed")]))
+        plain_flips.append(answers["given 0"]["choice"] != answers["reversed 0"]["choice"])
+        right.append(asked[record["row"] - 1]["labels"]["given 0"])
+    count = len(records)
+    return {
+        "questions": count,
+        "flips, one order": sum(plain_flips) / count,
+        "flips, rotations of the order given": sum(a != b for a, b in zip(given, back, strict=True)) / count,
+        "accuracy, rotations of the order given": sum(a == b for a, b in zip(given, right, strict=True)) / count,
+        "accuracy, rotations of its reverse": sum(a == b for a, b in zip(back, right, strict=True)) / count,
+    }
+
+
+def rotated(row: dict[str, Any], name: str) -> dict[str, Any]:
+    """One question of a row, once per rotation of its options and of their reverse."""
+    question, questions = row["questions"][name], {}
+    options = list(question["criteria"].items())
+    for direction, ordered in (("given", options), ("reversed", options[::-1])):
+        for offset in range(len(ordered)):
+            questions[f"{direction} {offset}"] = {**question, "criteria": dict(ordered[offset:] + ordered[:offset])}
+    return {
+        "id": f"{row['id']} {name}",
+        "state": row["state"],
+        "questions": questions,
+        "labels": dict.fromkeys(questions, row["labels"][name]),
+    }
+
+
+def averaged(answers: list[dict[str, Any]]) -> str:
+    """The choice of several answers: the option with the highest mean log-probability."""
+    names = answers[0]["probabilities"]
+    return max(names, key=lambda name: math.fsum(math.log(a["probabilities"][name]) for a in answers))
+
+
 def cost(engine: str, flags: list[str]) -> dict[str, Any]:
     """Seconds of one order and of all, taken in turn, each on a state that was not read before."""
     given = dict(zip(flags[::2], flags[1::2], strict=True))
@@ -150,7 +202,14 @@ async def timed(settings: Settings) -> dict[str, Any]:
 def main() -> None:
     """Run one measurement and write its summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    kinds = {"flips": flips, "calibration": calibration, "prior": prior, "labels": labels, "cost": cost}
+    kinds = {
+        "flips": flips,
+        "calibration": calibration,
+        "prior": prior,
+        "labels": labels,
+        "rotations": rotations,
+        "cost": cost,
+    }
     parser.add_argument("what", choices=kinds)
     parser.add_argument("--engine", default="embedded", help="a name for the results")
     parser.add_argument("settings", nargs=argparse.REMAINDER, help="after --: settings of openjev")
