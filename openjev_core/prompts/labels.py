@@ -60,10 +60,10 @@ def verify_labels(writer: PromptWriter, ending: Ending, count: int, own: Sequenc
         else:
             found[text] = outcome
     if len(found) < count:
-        missing = "; ".join(f"{text}: {why}" for text, why in list(rejected.items())[:12])
+        missing = "; ".join(f"{text}: {why}" for text, why in rejected.items())
         raise StartupError(
             f"the tokenizer has {len(found)} labels of one token after the prompt's ending, and max_answers asks for "
-            f"{count}; set OPENJEV_MAX_ANSWERS to {len(found)} or less. Among those that are none: {missing}"
+            f"{count}; set OPENJEV_MAX_ANSWERS to {len(found)} or less. These are none: {missing}"
         )
     own_ids = {text: check.token_of(text) for text in own}
     if faults := [f"{text!r}: {outcome}" for text, outcome in own_ids.items() if isinstance(outcome, str)]:

@@ -125,3 +125,22 @@ def test_an_example_in_a_fresh_environment(name, tmp_path):
     assert "passed" in run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=EXAMPLES / name)
     slug = name.removeprefix("openjev-")
     assert f"ok      {slug} ({name})\n" == run(python.with_name("openjev"), "plugins", "check", slug)
+
+
+@pytest.mark.parametrize("name", ["none", "option", "agrees", "answer", "x"])
+def test_any_type_name_gives_code_that_runs(tmp_path, name):
+    """Names of keywords, and of what the code itself uses."""
+    run(OPENJEV, "plugins", "new", name, cwd=tmp_path)
+
+    assert list(tmp_path.glob(f"{name}/tests/__snapshots__/*/test_its_prompt.txt"))
+
+
+def test_an_unwritable_place_is_a_complaint(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    done = subprocess.run(
+        [OPENJEV, "plugins", "new", "file/coin"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert 2 == done.returncode
+    assert "openjev: file/coin cannot be written: Not a directory\n" == done.stderr

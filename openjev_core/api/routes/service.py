@@ -35,8 +35,14 @@ def models(engine: Engine) -> Reply:
 
 
 def effective_limits(engine: Engine) -> Reply:
-    """``GET /v1/limits``."""
-    return json_reply(200, attrs.asdict(engine.limits))
+    """``GET /v1/limits``: those of the whole server, of which a worker has its share."""
+    limits, workers = engine.limits, engine.settings.workers
+    whole = attrs.evolve(
+        limits,
+        max_concurrent_requests=limits.max_concurrent_requests * workers,
+        max_concurrent_branches=limits.max_concurrent_branches * workers,
+    )
+    return json_reply(200, attrs.asdict(whole))
 
 
 def live() -> Reply:

@@ -34,7 +34,11 @@ def new_plugin(
     if folder.exists():
         complain(f"{folder} exists already; choose another name or remove it")
         raise typer.Exit(BAD_INPUT)
-    written = write_package(folder, slug)
+    try:
+        written = write_package(folder, slug)
+    except OSError as error:
+        complain(f"{error.filename or folder} cannot be written: {error.strerror}")
+        raise typer.Exit(2) from None
     for path in written:
         typer.echo(f"wrote {path}")
     typer.echo(f"\nnext:\n  uv pip install -e {folder}\n  openjev plugins check {slug}\n  openjev plugins show {slug}")
@@ -46,7 +50,7 @@ def write_package(folder: Path, slug: str) -> list[Path]:
 
     title = "".join(part.capitalize() for part in re.split("[-_]", slug))
     module = "openjev_" + slug.replace("-", "_")
-    constant = slug.replace("-", "_").upper()
+    constant = slug.replace("-", "_").upper() + "_TYPE"
     names: dict[str, object] = {
         "name": slug,
         "distribution": PREFIX + slug,
