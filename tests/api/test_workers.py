@@ -89,3 +89,10 @@ async def test_when_the_parent_is_killed_the_workers_end(two_workers):
     await asyncio.to_thread(child.process.wait)
     _, alive = await asyncio.to_thread(psutil.wait_procs, workers, 20)
     assert [] == alive
+
+
+async def test_any_worker_tells_the_whole_servers_limits(two_workers):
+    _, url, _ = two_workers
+    async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+        limits = (await client.get("/v1/limits")).json()
+    assert (16, 64) == (limits["max_concurrent_requests"], limits["max_concurrent_branches"])
