@@ -93,8 +93,8 @@ class Registry:
         return tuple(entry for entry in self.entries if entry.status in ("failed", "conflict"))
 
     def distribution_of(self, type_name: str) -> str:
-        """The distribution that gives the loaded type ``type_name``."""
-        return next(e.distribution for e in self.entries if any(t.name == type_name for t in e.types))
+        """The distribution that gives the loaded type ``type_name``; ``KeyError`` when there is none."""
+        return {t.name: entry.distribution for entry in self.entries for t in entry.types}[type_name]
 
 
 def load_registry(disabled: Collection[str] = ()) -> Registry:

@@ -71,6 +71,7 @@ class ControlTokens:
     _heads: frozenset[str] = field(init=False, repr=False)
     _tails: frozenset[str] = field(init=False, repr=False)
     _longest: int = field(init=False, repr=False)
+    _middles: frozenset[str] = field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         # Longest first: of two tokens that begin at one place, the model's own front end takes the longer.
@@ -84,6 +85,10 @@ class ControlTokens:
         object.__setattr__(self, "_heads", frozenset(t[:size] for t in texts for size in range(1, len(t))))
         object.__setattr__(self, "_tails", frozenset(t[size:] for t in texts for size in range(1, len(t))))
         object.__setattr__(self, "_longest", len(texts[0]) if texts else 0)
+        ranges = (
+            (text, start, stop) for text in texts for start in range(1, len(text)) for stop in range(start, len(text))
+        )
+        object.__setattr__(self, "_middles", frozenset(text[start:stop] for text, start, stop in ranges) - {""})
 
     def protect(self, text: str, mark: str) -> str:
         """``text`` with a mark inside every control token that it spells, and where its ends could complete one."""
@@ -92,15 +97,11 @@ class ControlTokens:
         while self._whole.search(marked):
             marked = self._whole.sub(lambda found: found.group()[0] + mark + found.group()[1:], marked)
         sizes = range(1, min(len(text), self._longest) + 1)
-        if any(text[:size] in self._tails for size in sizes) or self._is_middle(text):
+        if text in self._middles or any(text[:size] in self._tails for size in sizes):
             marked = mark + marked
         if any(text[-size:] in self._heads for size in sizes):
             marked += mark
         return marked
-
-    def _is_middle(self, text: str) -> bool:
-        """Whether a control token could have its beginning before ``text`` and its end behind it."""
-        return 0 < len(text) < self._longest and any(text in token for token in self.ids)
 
     def protect_value(self, value: Any, mark: str, *, data: bool = False) -> Any:
         """A JSON value with every string in it protected, keys included.

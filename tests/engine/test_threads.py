@@ -68,13 +68,16 @@ async def test_cancelled_work_keeps_its_place_while_it_may_still_end(monkeypatch
 async def test_work_that_hangs_loses_its_place(monkeypatch):
     monkeypatch.setattr(offload, "PATIENCE", 0.01)
     threads, go, started = Threads(1), threading.Event(), threading.Event()
-    task = asyncio.create_task(threads.run(lambda: (started.set(), go.wait(10))))
+    task = asyncio.create_task(threads.run(lambda: (started.set(), go.wait(60))))
     await until(started.is_set)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert 42 == await threads.run(lambda: 42)
-    go.set()
+    try:
+        async with asyncio.timeout(20):
+            assert 42 == await threads.run(lambda: 42)
+    finally:
+        go.set()
     await asyncio.sleep(0.01)
     # Its end, at last, gives no second place back.
     assert 1 == threads._places._value

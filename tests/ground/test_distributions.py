@@ -133,7 +133,7 @@ def test_the_temperature_applies_to_each_order():
 
 
 def test_spread_is_the_largest_disagreement():
-    orders = [(LN3, 0.0), (0.0, 0.0), (0.0, LN3)]
+    orders = [(0.0, 0.0), (LN3, 0.0), (0.0, LN3)]
     assert pytest.approx(0.5) == spread(orders)
     assert 0.0 == spread(orders[:1])
 

@@ -22,6 +22,8 @@ def test_a_plugin_is_found_by_its_entry_point(site):
     assert BUILT_IN | {"coin"} == set(registry.types)
     assert "openjev-coin" == registry.distribution_of("coin")
     assert "openjev" == registry.distribution_of("noul")
+    with pytest.raises(KeyError):
+        registry.distribution_of("dice")
     assert () == registry.failures
 
 
