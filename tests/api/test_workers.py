@@ -91,6 +91,7 @@ async def test_when_the_parent_is_killed_the_workers_end(two_workers):
     assert [] == alive
 
 
+@pytest.mark.anyio
 async def test_any_worker_tells_the_whole_servers_limits(two_workers):
     _, url, _ = two_workers
     async with httpx.AsyncClient(base_url=url, timeout=30) as client:
