@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from openjev_core.backends.protocol import ChatTemplate, Tokenizer
 from openjev_core.errors import Loc, RequestError, StartupError
 from openjev_core.json_document import compact
 from openjev_core.prompts.bounded import TooManyTokens, encode_within
+from openjev_core.prompts.encoded import Encoded
 from openjev_core.prompts.marks import ControlTokens, mark_absent_from, strings_in
 from openjev_core.prompts.state import check_messages, messages_of, parse_tool_arguments, state_text
 from openjev_core.prompts.survival import check_texts, check_words, shadow_of
@@ -76,6 +77,7 @@ class PromptWriter:
     control: ControlTokens
     traits: Traits
     _renderer: Renderer
+    _encoded: Encoded = field(factory=Encoded, repr=False)
 
     def write(self, state: str | dict[str, Any] | list[Any], limit: int | None = None) -> Prefix:
         """Render a state and the question turn.
@@ -193,15 +195,21 @@ class PromptWriter:
                     raise TooManyTokens(len(ids) + error.at_least) from None
         return ids
 
-    def _encode_plain(self, text: str, limit: int | None) -> list[int]:
-        return self.tokenizer.encode(text) if limit is None else encode_within(self.tokenizer, text, limit)
+    def _encode_plain(self, text: str, limit: int | None) -> tuple[int, ...]:
+        known = self._encoded.get(text)
+        if known is not None:
+            return known
+        encode = self.tokenizer.encode
+        ids = tuple(encode(text) if limit is None else encode_within(self.tokenizer, text, limit))
+        self._encoded.keep(text, ids)
+        return ids
 
     def _ending(self, rendered: str, mark: str) -> Ending:
         pieces = list(self.control.cut(rendered + ANSWER, mark))
         plain = pieces.pop(0) if isinstance(pieces[0], str) else ""
         ids: list[int] = []
         for piece in pieces:
-            ids.extend([piece] if isinstance(piece, int) else self.tokenizer.encode(piece))
+            ids.extend([piece] if isinstance(piece, int) else self._encode_plain(piece, None))
         return Ending((rendered + ANSWER).replace(mark, ""), str(plain), tuple(ids))
 
 

@@ -25,7 +25,7 @@ WORDS = frozenset({
 """What templates look up or compare with: keys of messages, parts and tool calls, and roles and types. They are part of
 some control tokens (``<|user|>``), and marked they would not be found."""
 
-MIDDLE = "".join(chr(0xFDD2 + offset) for offset in range(16))
+MIDDLE = str.maketrans({digit: chr(0xFDD2 + value) for value, digit in enumerate("0123456789abcdef")})
 
 
 def mark_absent_from(texts: Iterable[str]) -> str:
@@ -37,7 +37,7 @@ def mark_absent_from(texts: Iterable[str]) -> str:
     """
     held = list(texts)
     while True:
-        mark = f"\ufdd0{''.join(secrets.choice(MIDDLE) for _ in range(8))}\ufdd1"
+        mark = f"\ufdd0{secrets.token_hex(4).translate(MIDDLE)}\ufdd1"
         if not any(mark in text for text in held):
             return mark
 

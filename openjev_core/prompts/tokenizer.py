@@ -31,7 +31,9 @@ class PlainTokenizer:
 
     def encode(self, text: str, *, control: bool = False) -> list[int]:
         """Token ids; see :class:`~openjev_core.backends.protocol.Tokenizer`."""
-        ids: list[int] = (self._whole if control else self._plain).encode(text, add_special_tokens=False).ids
+        # A batch of one: the fast form, which leaves out each token's place in the text, exists for batches alone.
+        form = self._whole if control else self._plain
+        ids: list[int] = form.encode_batch_fast([text], add_special_tokens=False)[0].ids
         return ids
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:

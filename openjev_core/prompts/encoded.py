@@ -1,0 +1,60 @@
+"""Token ids of texts that were encoded lately.
+
+Questions come again and again with ever new states, and a state comes again when more is asked about it: neither is
+tokenized twice within a while. What is kept is exact, since the key is the text itself; it belongs to one tokenizer,
+and it is bounded by its own size.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+TOKEN_BYTES = 36
+"""What one id in a tuple takes: the pointer and the number."""
+
+CHARACTER_BYTES = 4
+"""The most that one character of a text takes."""
+
+CAPACITY = 4 * 1024 * 1024
+"""Bytes that are kept: some 80,000 tokens of English; the least recently used texts go first."""
+
+
+class Encoded:
+    """A bounded memory from text to token ids. Safe to use from several threads.
+
+    Args:
+        capacity: Bytes.
+    """
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._capacity = capacity
+        self._held = 0
+        self._ids: OrderedDict[str, tuple[int, ...]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, text: str) -> tuple[int, ...] | None:
+        """The ids of ``text``, if they are known."""
+        with self._lock:
+            ids = self._ids.get(text)
+            if ids is not None:
+                self._ids.move_to_end(text)
+            return ids
+
+    def keep(self, text: str, ids: tuple[int, ...]) -> None:
+        """Know the ids of ``text`` from now on, unless they alone are more than is kept."""
+        size = size_of(text, ids)
+        if size > self._capacity:
+            return
+        with self._lock:
+            if text in self._ids:
+                return
+            self._ids[text] = ids
+            self._held += size
+            while self._held > self._capacity:
+                self._held -= size_of(*self._ids.popitem(last=False))
+
+
+def size_of(text: str, ids: tuple[int, ...]) -> int:
+    """Bytes that a text and its ids take, or somewhat less than it says."""
+    return CHARACTER_BYTES * len(text) + TOKEN_BYTES * len(ids)
