@@ -102,5 +102,12 @@ def read_calibration(path: str) -> Calibration:
 
 
 def write_calibration(calibration: Calibration, path: str) -> None:
-    """Write a calibration file, for people to read too."""
-    Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(calibration), indent=2) + b"\n")
+    """Write a calibration file, for people to read too.
+
+    Raises:
+        StartupError: It cannot be written.
+    """
+    try:
+        Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(calibration), indent=2) + b"\n")
+    except OSError as error:
+        raise StartupError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from openjev_core.cli.failures import complain
@@ -75,15 +75,13 @@ async def open_here(settings: Settings, registry: Registry) -> AsyncIterator[Eng
     from openjev_core.cli.progress import waiting  # noqa: PLC0415
     from openjev_core.engine import opening  # noqa: PLC0415
 
-    with waiting() as progress:
-        opened = opening.open_engine(settings, registry=registry, progress=progress)
-        engine = await opened.__aenter__()
-    try:
+    async with AsyncExitStack() as stack:
+        with waiting() as progress:
+            opened = opening.open_engine(settings, registry=registry, progress=progress)
+            engine = await stack.enter_async_context(opened)
         if engine.model.demo:
             complain(f"warning: {engine.model.public_name} is a demo model and no classifier; give a better --model")
         yield engine
-    finally:
-        await opened.__aexit__(None, None, None)
 
 
 def places(wanted: int | None, engine: Engine) -> int:

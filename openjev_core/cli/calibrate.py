@@ -82,7 +82,9 @@ def calibrate(
     path = run_path(run, data, "scores")
     check_apart(DATA=data, **{"--run": path, "--json": json_file, "--html": html, "--out": out})
     columns = columns_from(questions=questions, state_column=state_column, id_column=id_column, label=label)
-    settings = attrs.evolve(settings_for(None, flags), calibration=None, temperature=1.0)
+    settings = attrs.evolve(given := settings_for(None, flags), calibration=None, temperature=1.0)
+    if (given.calibration, given.temperature) != (settings.calibration, settings.temperature):
+        complain("OPENJEV_CALIBRATION and OPENJEV_TEMPERATURE are left aside: what is fitted takes their place")
     registry = installed_types(settings)
     checked = _checked(data, columns, registry)
     calibration, report, records = asyncio.run(_fitted(checked, path, settings, registry, concurrency, only or ()))

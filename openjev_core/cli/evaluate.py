@@ -198,14 +198,14 @@ def show(
     report: Mapping[str, Any], print_tables: Any, template: str, json_file: Path | None, html: Path | None
 ) -> None:
     """Give a report to whoever asked: tables, unless JSON takes their place; JSON; a page."""
-    from openjev_core.evaluating.page import write_page  # noqa: PLC0415
+    from openjev_core.evaluating.page import page  # noqa: PLC0415
+    from openjev_core.evaluating.places import write_text  # noqa: PLC0415
 
-    written = json.dumps(report, indent=2, ensure_ascii=False)
     if json_file is not None and str(json_file) == "-":
         typer.echo(json.dumps(report, indent=2))
     else:
         print_tables(report)
         if json_file is not None:
-            json_file.write_text(written + "\n", encoding="utf-8")
+            write_text(json_file, json.dumps(report, indent=2, ensure_ascii=False) + "\n")
     if html is not None:
-        write_page(html, template, report)
+        write_text(html, page(template, report))

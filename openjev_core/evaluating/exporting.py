@@ -9,7 +9,7 @@ from typing import Any
 
 from openjev_core.errors import StartupError
 from openjev_core.evaluating.extra import needs_extra
-from openjev_core.evaluating.places import file_error
+from openjev_core.evaluating.places import file_error, write_text
 from openjev_core.evaluating.rows import Row
 from openjev_core.json_document import compact
 
@@ -47,7 +47,7 @@ def export(path: Path, rows: Sequence[Row], records: Mapping[int, Mapping[str, A
         if path.suffix.lower() == ".parquet":
             _write_parquet(path, columns, table)
         elif path.suffix.lower() == ".jsonl":
-            path.write_text("".join(compact(cells) + "\n" for cells in table), encoding="utf-8")
+            write_text(path, "".join(compact(cells) + "\n" for cells in table))
         else:
             _write_delimited(path, "\t" if path.suffix.lower() == ".tsv" else ",", columns, table)
     except OSError as error:

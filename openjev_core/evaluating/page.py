@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from openjev_core.errors import StartupError
 from openjev_core.evaluating.measures import MEASURES
 from openjev_core.evaluating.plots import reliability_plot, risk_coverage_plot
 
 TITLES = {measure.name: measure.title for measure in MEASURES}
 
 
-def write_page(path: Path, template: str, report: Mapping[str, Any]) -> None:
-    """Write a report's page.
+def page(template: str, report: Mapping[str, Any]) -> str:
+    """The page's HTML. Text from the data is escaped.
 
     Args:
-        path: Where.
         template: ``evaluation``, ``comparison`` or ``calibration``.
         report: The report.
-
-    Raises:
-        StartupError: It cannot be written.
     """
-    try:
-        path.write_text(page(template, report), encoding="utf-8")
-    except OSError as error:
-        raise StartupError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def page(template: str, report: Mapping[str, Any]) -> str:
-    """The page's HTML. Text from the data is escaped."""
     environment = Environment(
         loader=PackageLoader("openjev_core.evaluating", "pages"),
         autoescape=True,

@@ -1,11 +1,12 @@
-"""Saying where in a user's files something is wrong."""
+"""A user's files: saying where in them something is wrong, and writing them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
-from openjev_core.errors import Loc, Problem, RequestError, describe_problem
+from openjev_core.errors import Loc, Problem, RequestError, StartupError, describe_problem
 from openjev_core.json_document import parse_document
 
 MOST_SHOWN = 20
@@ -59,6 +60,18 @@ def raise_all(problems: Sequence[Problem]) -> None:
     if len(problems) > MOST_SHOWN:
         shown.append(Problem((), f"and {len(problems) - MOST_SHOWN} more problems of this kind in other rows"))
     raise RequestError(shown)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file.
+
+    Raises:
+        StartupError: It cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StartupError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def listed(words: Iterable[object], most: int = 12) -> str:

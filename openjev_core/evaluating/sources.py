@@ -16,6 +16,9 @@ from attrs import frozen
 from openjev_core.evaluating.extra import needs_extra
 from openjev_core.evaluating.places import file_error, listed, parse_line, row_error
 
+LONGEST_FIELD = 2**31 - 1
+"""Characters: the most that the csv module can be told everywhere."""
+
 FORMATS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 
 
@@ -76,6 +79,8 @@ def _delimited(path: Path, delimiter: str) -> Iterator[Record]:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise file_error(path, f"is not valid UTF-8: {error.reason} at byte {error.start}") from None
+    # By default a field of more than 128 KiB is an error, and a state may well be longer.
+    csv.field_size_limit(LONGEST_FIELD)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         header = next(reader, [])

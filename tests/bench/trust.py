@@ -26,6 +26,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from sklearn.metrics import roc_auc_score
+
 from openjev_core import Settings, open_engine
 from openjev_core.settings import load_settings
 
@@ -46,6 +48,7 @@ QUESTION = {
     },
 }
 PAIRS = 15
+ROTATED = ("team",)
 
 
 def openjev(*arguments: object) -> dict[str, Any]:
@@ -98,33 +101,49 @@ def calibration(engine: str, flags: list[str]) -> dict[str, Any]:
 def prior(engine: str, flags: list[str]) -> dict[str, Any]:
     """With the label prior divided out against without."""
     evaluated("plain", "desk.jsonl", engine, flags)
-    with_prior = evaluated("prior", "desk.jsonl", engine, flags, "--prior", "contentless")
+    evaluated("prior", "desk.jsonl", engine, flags, "--prior", "contentless", "--no-reorder")
     compared = openjev("eval", "--compare", RUNS / f"{engine}-plain.jsonl", RUNS / f"{engine}-prior.jsonl")
-    return {
-        "flips": with_prior["flips"],
-        "difference": {g["name"]: g["measures"] for g in compared["groups"] if g["by"] == "type"},
-    }
+    return {g["name"]: g["measures"] for g in compared["groups"] if g["by"] == "type"}
 
 
 def labels(engine: str, flags: list[str]) -> dict[str, Any]:
-    """Noul's own labels against letters, for the same questions; the letters with one order and with all."""
-    own = evaluated("plain", "desk.jsonl", engine, flags)
-    lettered = evaluated("lettered", "lettered.jsonl", engine, flags)
-    both = evaluated("lettered-full", "lettered.jsonl", engine, flags, "--orders", "full", "--no-reorder")
-    full = evaluated("full", "desk.jsonl", engine, flags, "--orders", "full")
-    rows = (("own labels", own), ("own labels, all orders", full), ("letters", lettered), ("letters, all orders", both))
-    nouls = list(measures(lettered, "question"))
-    return {name: {question: measures(report, "question")[question] for question in nouls} for name, report in rows}
+    """Noul's own labels against letters, for the same questions, with one order and with all."""
+    reports = {
+        "own labels": evaluated("plain", "desk.jsonl", engine, flags),
+        "own labels, all orders": evaluated("full", "desk.jsonl", engine, flags, "--orders", "full"),
+        "letters": evaluated("lettered", "lettered.jsonl", engine, flags, "--no-reorder"),
+        "letters, all orders": evaluated(
+            "lettered-full", "lettered.jsonl", engine, flags, "--no-reorder", "--orders", "full"
+        ),
+    }
+    nouls = list(measures(reports["letters"], "question"))
+    found = {name: {one: measures(report, "question")[one] for one in nouls} for name, report in reports.items()}
+    for name, run in (("own labels", "plain"), ("letters", "lettered")):
+        found[name]["all"] = {"auroc over all questions": pooled_auroc(RUNS / f"{engine}-{run}.jsonl", nouls)}
+    return found
+
+
+def pooled_auroc(run: Path, questions: list[str]) -> float:
+    """The AUROC of P(yes) over several questions at once: one threshold for all of them."""
+    truth, scores = [], []
+    for line in run.read_text("utf-8").splitlines()[1:]:
+        record = json.loads(line)
+        for question in questions:
+            judged = record["questions"][question]
+            yes = [name.lower() for name in judged["names"]].index("yes")
+            truth.append(judged["label"] == yes)
+            scores.append(judged["probabilities"][yes])
+    return float(roc_auc_score(truth, scores))
 
 
 def rotations(engine: str, flags: list[str]) -> dict[str, Any]:
-    """What averaging over rotations of the order that the client gave would do: for choices of three options or more.
+    """What averaging over rotations of the order that the client gave would do: for a choice of four options.
 
     Every rotation of the given order and of its reverse is asked as a question of its own and averaged here.
     """
     data = RUNS / "rotations-data.jsonl"
     rows = [json.loads(line) for line in (CASES / "desk.jsonl").read_text("utf-8").splitlines()]
-    asked = [rotated(row, name) for row in rows for name in ("team", "product")]
+    asked = [rotated(row, name) for row in rows for name in ROTATED]
     data.write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
     run = RUNS / f"{engine}-rotations.jsonl"
     openjev("eval", data, "--run", run, "--no-reorder", *flags)
@@ -212,11 +231,11 @@ def main() -> None:
     }
     parser.add_argument("what", choices=kinds)
     parser.add_argument("--engine", default="embedded", help="a name for the results")
-    parser.add_argument("settings", nargs=argparse.REMAINDER, help="after --: settings of openjev")
-    arguments = parser.parse_args()
+    words = sys.argv[1:]
+    border = words.index("--") if "--" in words else len(words)
+    arguments = parser.parse_args(words[:border])
     RUNS.mkdir(parents=True, exist_ok=True)
-    settings = [word for word in arguments.settings if word != "--"]
-    found = kinds[arguments.what](arguments.engine, settings)
+    found = kinds[arguments.what](arguments.engine, words[border + 1 :])
     out = RESULTS / f"trust-{arguments.what}-{arguments.engine}.json"
     out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     print(out)

@@ -73,7 +73,10 @@ def test_it_holds_for_the_orders_that_it_was_fitted_with(openjev, data):
 def test_a_calibration_in_force_does_not_matter_to_a_new_one(openjev, data, monkeypatch):
     monkeypatch.setenv("OPENJEV_CALIBRATION", "missing.json")
 
-    assert 0 == openjev("calibrate", data).exit_code
+    result = openjev("calibrate", data)
+
+    assert 0 == result.exit_code, result.stderr
+    assert "OPENJEV_CALIBRATION and OPENJEV_TEMPERATURE are left aside" in told(result)
 
 
 def test_a_server_does_not_tell_what_is_needed(openjev, data):
@@ -92,6 +95,14 @@ def test_too_few_rows_are_refused_and_nothing_is_written(openjev, data, tmp_path
     assert 2 == result.exit_code
     assert "20 labelled choice readouts in 20 rows are too few" in told(result)
     assert not (tmp_path / "calibration.json").exists()
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_file_that_cannot_be_written_is_told(openjev, data):
+    result = openjev("calibrate", data, "--out", "missing/c.json")
+
+    assert 1 == result.exit_code
+    assert "missing/c.json: cannot be written: No such file" in told(result)
 
 
 @pytest.mark.usefixtures("toy")

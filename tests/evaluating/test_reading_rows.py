@@ -70,6 +70,12 @@ def test_a_table_has_its_columns_mapped(write):
     assert {} == second.labels
 
 
+def test_a_cell_may_be_long(write):
+    (one,) = read_rows(write("data.csv", f'state\n"{"long " * 60_000}"\n'), Columns(questions=QUESTIONS))
+
+    assert 300_000 == len(one.state)
+
+
 def test_several_columns_make_an_object(write):
     path = write("data.tsv", "subject\tbody\nHelp\tIt broke\n")
 
