@@ -1,26 +1,60 @@
-"""The parts of a request that no server of this kind can do without, each measured alone.
+"""The parts of a request that no server of this kind can do without, each measured alone, on the same texts.
 
-One render of the chat template, one encode of the same text by the `tokenizers` library, and as many bare calls to the
-backend as the default fan-out makes (a warm-up and one batch), by the leanest client: raw sockets and prepared bodies.
+One render of the chat template, one encode of the prompt's text (state, directive and every question once) by the
+`tokenizers` library as it comes, and as many bare calls to the backend as the default fan-out makes (a warm-up and one
+batch), by the leanest client: raw sockets, no checks. Texts and token ids are those of the server under measurement, which
+shows them on `/v1/prompts`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import json
 import random
 import time
 
+import httpx
 import orjson
+from attrs import frozen
 from bench_client import read_answer
-from bench_requests import questions, state
+from bench_requests import body, state
 from tokenizers import Tokenizer
 
 from openjev_core.prompts.template import compile_template
 from openjev_core.prompts.tokenizer import load_tokenizer
+from openjev_core.prompts.turns import question_turn
 
 REPEATS = 20
+
+
+@frozen
+class Written:
+    """What the server under measurement wrote for a request.
+
+    Attributes:
+        text: Its prompt's text, each suffix once.
+        prefix: Token ids.
+        suffixes: Token ids of each branch.
+        labels: How many labels each branch has.
+    """
+
+    text: str
+    prefix: list[int]
+    suffixes: list[list[int]]
+    labels: list[int]
+
+
+def written(url, request):
+    """Ask a server what it writes for a request."""
+    answer = httpx.post(f"{url}/v1/prompts", content=request, headers={"content-type": "application/json"}, timeout=60)
+    shown = answer.raise_for_status().json()
+    branches = shown["branches"]
+    return Written(
+        shown["prefix"] + "".join(branch["prompt"].removeprefix(shown["prefix"]) for branch in branches),
+        [token["id"] for token in shown["prefix_tokens"]],
+        [[token["id"] for token in branch["tokens"]] for branch in branches],
+        [len(branch["labels"]) for branch in branches],
+    )
 
 
 @functools.cache
@@ -30,25 +64,19 @@ def tools(model):
     return Tokenizer.from_file(str(model / "tokenizer.json")), compile_template(template)
 
 
-def measure(model, url, *, tokens, asked, seed):
+def measure(model, backend, server, *, tokens, asked, seed):
     """CPU milliseconds of each part."""
     tokenizer, renderer = tools(model)
     chance = random.Random(seed)
     states = [state(tokens, chance) for _ in range(REPEATS)]
-    suffixes = "\n".join(words_of(question) for question in questions(asked).values())
-    turns = [[{"role": "user", "content": text}, {"role": "user", "content": "Question:"}] for text in states]
-    rendered = [renderer.render(messages) for messages in turns]
-    render = cpu_ms(lambda index: renderer.render(turns[index]))
-    encode = cpu_ms(lambda index: tokenizer.encode(rendered[index] + suffixes, add_special_tokens=False).ids)
-    prefix = tokenizer.encode(rendered[0], add_special_tokens=False).ids
-    suffix = tokenizer.encode(suffixes, add_special_tokens=False).ids
-    calls = asyncio.run(bare_calls(url, prefix, [suffix[index::asked] for index in range(asked)]))
-    return {"render": render, "encode": encode, "calls": calls}
-
-
-def words_of(question):
-    """A question's words and options, as text of about the length that its suffix has."""
-    return json.dumps(question)
+    shown = written(server, body(states[0], asked))
+    texts = [shown.text.replace(states[0], text) for text in states]
+    turns = [[{"role": "user", "content": text}, {"role": "user", "content": question_turn()}] for text in states]
+    return {
+        "render": cpu_ms(lambda index: renderer.render(turns[index])),
+        "encode": cpu_ms(lambda index: tokenizer.encode(texts[index], add_special_tokens=False).ids),
+        "calls": asyncio.run(bare_calls(backend, shown)),
+    }
 
 
 def cpu_ms(work):
@@ -59,32 +87,32 @@ def cpu_ms(work):
 
 
 FIELDS = b'"sampling_params":{"max_new_tokens":1,"temperature":0},"return_logprob":true,"logprob_start_len":-1}'
-LABELS = [0, 1, 2]
 
 
-async def bare_calls(url, prefix, suffixes):
+async def bare_calls(url, shown):
     """CPU milliseconds, of this side alone, for a warm-up and one batch: ids to JSON, sent, and the answer parsed."""
     host, port = url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     began = time.process_time()
     for turn in range(REPEATS):
-        head = orjson.dumps(prefix)[1:-1]
-        await call(reader, writer, b'{"rid":"w%d","input_ids":[%b],"token_ids_logprob":[0],%b' % (turn, head, FIELDS))
-        members = b",".join([b"[%b,%b]" % (head, orjson.dumps(ids)[1:-1]) for ids in suffixes])
-        labels = orjson.dumps([LABELS] * len(suffixes))
-        rids = orjson.dumps([f"b{turn}-{index}" for index in range(len(suffixes))])
-        await call(
-            reader, writer, b'{"rid":%b,"input_ids":[%b],"token_ids_logprob":%b,%b' % (rids, members, labels, FIELDS)
-        )
+        prefix = orjson.dumps(shown.prefix)[1:-1]
+        await call(reader, writer, b'{"rid":"w%d","input_ids":[%b],"token_ids_logprob":[0],%b' % (turn, prefix, FIELDS))
+        if len(shown.suffixes) == 1:
+            ids, labels = b"%b,%b" % (prefix, orjson.dumps(shown.suffixes[0])[1:-1]), [*range(shown.labels[0])]
+        else:
+            ids = b",".join([b"[%b,%b]" % (prefix, orjson.dumps(suffix)[1:-1]) for suffix in shown.suffixes])
+            labels = [[*range(count)] for count in shown.labels]
+        fields = (turn, ids, orjson.dumps(labels), FIELDS)
+        await call(reader, writer, b'{"rid":"b%d","input_ids":[%b],"token_ids_logprob":%b,%b' % fields)
     spent = time.process_time() - began
     writer.close()
     return spent / REPEATS * 1000
 
 
-async def call(reader, writer, body):
+async def call(reader, writer, content):
     writer.write(
         b"POST /generate HTTP/1.1\r\nHost: double\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
-        % (len(body), body)
+        % (len(content), content)
     )
     status, answer, _ = await read_answer(reader)
     if status != 200:

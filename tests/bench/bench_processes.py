@@ -37,11 +37,16 @@ class Measured:
     def cpu_seconds(self) -> float:
         """CPU time that it and its children have used."""
         family = [self.process, *self.process.children(recursive=True)]
-        return sum(sum(member.cpu_times()[:2]) for member in family)
+        return sum(time.clock_gettime(cpu_clock(member.pid)) for member in family)
 
     def resident_bytes(self) -> int:
         """Its resident memory."""
         return self.process.memory_info().rss
+
+
+def cpu_clock(pid):
+    """The CPU clock of another process, in nanoseconds where the ticks of /proc are 10 ms: `clock_getcpuclockid`."""
+    return (~pid << 3) | 2
 
 
 def free_port():

@@ -10,7 +10,7 @@ WORDS = (
     "invoice order refund payment account ticket customer agent message delivery product service charge card bank "
     "email phone update error screen login password setting device battery cable order number street city country "
     "morning evening yesterday today week month please thanks waiting broken missing late wrong double again never"
-).split()  # noqa: SIM905 - a list of words reads better as a text
+).split()
 
 QUESTIONS = (
     {"type": "noul", "instructions": "Is the customer asking for money back?"},
@@ -42,10 +42,12 @@ def questions(count):
     return chosen
 
 
+def body(text, asked):
+    """A request about a state."""
+    return orjson.dumps({"model": "jev-latest", "state": text, "questions": questions(asked)})
+
+
 def bodies(count, *, tokens, asked, seed):
     """Request bodies, no two with the same state."""
     chance = random.Random(seed)
-    return [
-        orjson.dumps({"model": "jev-latest", "state": state(tokens, chance), "questions": questions(asked)})
-        for _ in range(count)
-    ]
+    return [body(state(tokens, chance), asked) for _ in range(count)]

@@ -58,7 +58,9 @@ def run(servers, peer, cells, rounds, model):
             for place, server in enumerate(servers):
                 sent = bodies(count, tokens=tokens, asked=asked, seed=f"{turn}-{place}-{clients}-{asked}-{tokens}")
                 figures[server.name].append(measure(server, sent, clients))
-            parts.append(bench_parts.measure(model, peer.url, tokens=tokens, asked=asked, seed=turn))
+            parts.append(
+                bench_parts.measure(model, peer.url, servers[0].url, tokens=tokens, asked=asked, seed=turn)
+            )
         rows.append(row_of(clients, asked, tokens, figures, parts))
         print(line_of(rows[-1]), flush=True)
     return rows
