@@ -10,14 +10,12 @@ import shutil
 import signal
 import socket
 import sys
-import tempfile
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-import orjson
 from attrs import define, field
 
 from openjev_core.backends.sglang.client import SGLangClient
@@ -26,7 +24,8 @@ from openjev_core.launch import guardian
 from openjev_core.launch.profiles import find_profile
 from openjev_core.launch.redaction import Redaction
 from openjev_core.launch.sglang_flags import SGLangCommand, sglang_command
-from openjev_core.settings import PREFIX, Settings
+from openjev_core.launch.sglang_secrets import child_environment, delete, secret_values, write_secrets
+from openjev_core.settings import Settings
 
 Log = Callable[[str], None]
 
@@ -37,6 +36,9 @@ POLL_SECONDS = 0.5
 EXIT_POLL_SECONDS = 0.1
 REMEMBERED_LINES = 5
 CHUNK = 65_536
+PORTS = range(21_000, 32_000)
+"""Below where kernels take their own from (32,768 on Linux)."""
+PORT_TRIES = 200
 LINE_LIMIT = 2_000
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -98,11 +100,9 @@ class SGLangProcess:
             except TimeoutError:
                 self.guardian.kill()
         await asyncio.to_thread(guardian.kill_all, lambda: guardian.marked(self.marker))
-        # Everything that held the pipes is gone, so this closes them before the event loop does.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(1):
-                await self.guardian.wait()
         if self.reader is not None:
+            # Everything that held the pipe is gone: it ends by itself, and closes before the event loop does.
+            await asyncio.wait([self.reader], timeout=1)
             self.reader.cancel()
 
     async def pass_on_lines(self, output: asyncio.StreamReader) -> None:
@@ -256,36 +256,17 @@ def signal_name(number: int) -> str:
 
 
 def free_port() -> int:
-    """A port that is free now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A port that is free now, and likely still is when SGLang binds it after its model has loaded.
 
+    Not one that the kernel would pick: out of those it also serves every outgoing connection.
 
-def write_secrets(values: Mapping[str, str]) -> Path | None:
-    """A config file for SGLang that only this user can read."""
-    if not values:
-        return None
-    handle, name = tempfile.mkstemp(prefix="openjev-", suffix=".yaml")
-    with os.fdopen(handle, "wb") as file:
-        # JSON is YAML.
-        file.write(orjson.dumps({flag.removeprefix("--"): value for flag, value in values.items()}))
-    return Path(name)
-
-
-def delete(config: Path | None) -> None:
-    """SGLang has read it, or never will."""
-    if config is not None:
-        config.unlink(missing_ok=True)
-
-
-def child_environment(environ: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
-    """The caller's environment, with the changes, without openjev's own variables and with them its keys."""
-    kept = {name: value for name, value in environ.items() if not name.startswith(PREFIX) and name not in changes}
-    return kept | {name: value for name, value in changes.items() if value is not None}
-
-
-def secret_values(environment: Mapping[str, str]) -> list[str]:
-    """Values of variables that are named like secrets."""
-    return [v for name, v in environment.items() if name.endswith(("_TOKEN", "_KEY", "_SECRET", "_PASSWORD"))]
+    Raises:
+        StartupError: There is none.
+    """
+    for _ in range(PORT_TRIES):
+        port = secrets.choice(PORTS)
+        with socket.socket() as listener, suppress(OSError):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise StartupError(f"expected a free port from {PORTS[0]} to {PORTS[-1]} for SGLang, found none: pass --port")

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 import tempfile
 from contextlib import asynccontextmanager
@@ -146,6 +147,17 @@ async def test_a_start_that_takes_too_long(standin, monkeypatch):
             pass
     assert any(line.startswith("waiting for SGLang") for line in lines)
     assert [alive(pid) for pid in report(standin)["pids"].values()] == [False] * 3
+
+
+async def test_the_port_is_none_that_an_outgoing_connection_could_take_meanwhile(monkeypatch):
+    assert 21_000 <= sglang_process.free_port() < 32_000
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(sglang_process, "PORTS", range(port, port + 1))
+        with pytest.raises(StartupError, match="pass --port"):
+            sglang_process.free_port()
 
 
 async def test_no_such_python():
