@@ -1,18 +1,25 @@
-"""The ASGI application: built around an engine, nothing global."""
+"""The application: FastAPI's, built around an engine, nothing global.
+
+FastAPI routes, carries the middleware and owns the OpenAPI document. Its own reading of bodies and writing of answers
+is not used: it refuses attrs classes in annotations, and question types are attrs classes that plugins bring.
+"""
 
 from __future__ import annotations
 
-import time
+from typing import Any
 
-from openjev_core.api.dispatch import Dispatch, Route, always
-from openjev_core.api.exchange import App, Exchange, Message, Receive, Scope, Send, joined_headers
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route as StarletteRoute
+
+from openjev_core.api.dispatch import Endpoint, Route, always, endpoints
 from openjev_core.api.json_reply import json_reply
 from openjev_core.api.keys import Keys
 from openjev_core.api.metrics import Metrics
 from openjev_core.api.openapi import openapi_document
 from openjev_core.api.pages import page_routes
 from openjev_core.api.proxies import TrustedProxies
-from openjev_core.api.request_id import request_id_for
+from openjev_core.api.recorder import Recorder
 from openjev_core.api.request_log import RequestLog
 from openjev_core.api.routes.prompts import Prompts
 from openjev_core.api.routes.service import Health, effective_limits, live, models
@@ -23,10 +30,8 @@ from openjev_core.engine.engine import Engine
 from openjev_core.settings import is_loopback
 
 
-class OpenJevApp:
-    """The outermost ASGI application: names each request, passes it on, and writes down what came of it.
-
-    Make it with :func:`create_app`.
+class OpenJevApp(FastAPI):
+    """The application that serves an engine. Make it with :func:`create_app`.
 
     Attributes:
         engine: What it serves.
@@ -34,17 +39,31 @@ class OpenJevApp:
         metrics: Their counts.
     """
 
-    def __init__(self, engine: Engine, *, startup_seconds: float = 0.0) -> None:
-        settings = engine.settings
+    def __init__(self, engine: Engine, *, startup_seconds: float, tracing: Tracing) -> None:
+        document = openapi_document(engine.registry)
+        super().__init__(
+            title=document["info"]["title"],
+            version=document["info"]["version"],
+            openapi_url=None,
+            docs_url=None,
+            redoc_url=None,
+            redirect_slashes=False,
+        )
         self.engine = engine
         self.running = Running()
         self.metrics = Metrics(engine)
-        self._log = RequestLog(settings.log_format)
-        self._tracing = Tracing.from_settings(settings)
-        self._proxies = TrustedProxies(settings.trusted_proxies)
-        self._inner: App = Dispatch(self._routes(startup_seconds), Keys(settings.api_key))
-        if settings.cors_origins:
-            self._inner = with_cors(self._inner, settings.cors_origins)
+        self._document = document
+        keys = Keys(engine.settings.api_key)
+        # Starlette takes an endpoint that is no function for an ASGI application, with every method left to it.
+        self.router.routes[:] = [
+            StarletteRoute(path, endpoint) for path, endpoint in endpoints(self._routes(startup_seconds), keys).items()
+        ]
+        self.router.default = Endpoint(keys, {})
+        self._add_middleware(tracing)
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document, from the question types' own classes."""
+        return self._document
 
     def _routes(self, startup_seconds: float) -> list[Route]:
         engine = self.engine
@@ -55,7 +74,7 @@ class OpenJevApp:
             Route("GET", "/metrics", self.metrics),
             Route("GET", "/health", Health(engine, startup_seconds), keyed=False),
             Route("GET", "/health/live", always(live()), keyed=False),
-            Route("GET", "/openapi.json", always(json_reply(200, openapi_document(engine.registry))), keyed=False),
+            Route("GET", "/openapi.json", always(json_reply(200, self._document)), keyed=False),
             *page_routes(),
         ]
         shown = engine.settings.debug_prompts
@@ -63,94 +82,44 @@ class OpenJevApp:
             routes.append(Route("POST", "/v1/prompts", Prompts(engine)))
         return routes
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one scope."""
-        if scope["type"] == "http":
-            await self._answer(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await answer_lifespan(receive, send)
-        else:
-            await receive()
-            await send({"type": "websocket.close", "code": 1008})
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = joined_headers(scope["headers"])
-        exchange = Exchange(
-            request_id=request_id_for(headers.get(b"x-request-id")),
-            method=scope["method"],
-            path=scope["path"],
-            client=self._proxies.client((scope.get("client") or ("unknown",))[0], headers),
-            headers=headers,
-            started=time.perf_counter(),
+    def _add_middleware(self, tracing: Tracing) -> None:
+        """The last one added is the outermost."""
+        settings = self.engine.settings
+        if settings.cors_origins:
+            self.add_middleware(
+                CORSMiddleware,
+                allow_origins=settings.cors_origins,
+                allow_methods=("GET", "POST"),
+                allow_headers=("Authorization", "Content-Type", "Content-Encoding", "X-Request-Id"),
+                expose_headers=(
+                    "x-typesafe-request-id",
+                    "x-openjev-model",
+                    "x-openjev-prefix-tokens",
+                    "x-openjev-cached-tokens",
+                    "Server-Timing",
+                    "Retry-After",
+                ),
+            )
+        self.add_middleware(
+            Recorder,
+            metrics=self.metrics,
+            tracing=tracing,
+            log=RequestLog(settings.log_format),
+            proxies=TrustedProxies(settings.trusted_proxies),
         )
-        scope["openjev.exchange"] = exchange
-        identity = (b"x-typesafe-request-id", exchange.request_id.encode())
-
-        async def send_named(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                exchange.status = message["status"]
-                message["headers"] = [*message["headers"], identity]
-            await send(message)
-
-        try:
-            await self._inner(scope, receive, send_named)
-        finally:
-            self.metrics.observe(exchange)
-            self._tracing.record(exchange)
-            self._log.write(exchange)
-            forget(exchange)
 
 
-def forget(exchange: Exchange) -> None:
-    """Let go of an error that has been written down.
-
-    The frames of its traceback hold the document, and often the error itself: cycles that would keep megabytes of a
-    hostile request until Python's collector comes by.
-    """
-    error: BaseException | None = exchange.error
-    exchange.error = None
-    while error is not None and error.__traceback__ is not None:
-        error.__traceback__ = None
-        error = error.__cause__ or error.__context__
-
-
-def create_app(engine: Engine, *, startup_seconds: float = 0.0) -> OpenJevApp:
+def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing | None = None) -> OpenJevApp:
     """The application that serves an engine, by the engine's own settings.
 
     Args:
         engine: Open, and kept open for as long as the application is served.
         startup_seconds: How long opening it took, for ``/health``.
+        tracing: Where traces go; by the settings when ``None``.
 
     Raises:
         SettingsError: A setting of the HTTP side is wrong.
     """
-    return OpenJevApp(engine, startup_seconds=startup_seconds)
-
-
-def with_cors(app: App, origins: tuple[str, ...]) -> App:
-    """``app`` with answers to browsers' preflight requests, and the headers that let these origins read a reply."""
-    from starlette.middleware.cors import CORSMiddleware  # noqa: PLC0415 - imported only where it is configured
-
-    return CORSMiddleware(
-        app,
-        allow_origins=origins,
-        allow_methods=("GET", "POST"),
-        allow_headers=("Authorization", "Content-Type", "Content-Encoding", "X-Request-Id"),
-        expose_headers=(
-            "x-typesafe-request-id",
-            "x-openjev-model",
-            "x-openjev-prefix-tokens",
-            "x-openjev-cached-tokens",
-            "Server-Timing",
-            "Retry-After",
-        ),
-    )
-
-
-async def answer_lifespan(receive: Receive, send: Send) -> None:
-    """The engine is open before the application exists, so there is nothing to start or stop."""
-    while True:
-        message = await receive()
-        await send({"type": message["type"] + ".complete"})
-        if message["type"] == "lifespan.shutdown":
-            return
+    if tracing is None:
+        tracing = Tracing.from_settings(engine.settings)
+    return OpenJevApp(engine, startup_seconds=startup_seconds, tracing=tracing)

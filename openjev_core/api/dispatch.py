@@ -1,9 +1,9 @@
-"""From a request to its reply: route, method, key, handler; and every error to JSON."""
+"""What answers at one path: method, key, handler; and every error to JSON."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from attrs import frozen
 
@@ -44,26 +44,26 @@ def always(reply: Reply) -> Handler:
     return handle
 
 
-class Dispatch:
-    """The innermost ASGI application: one reply per request, whatever happens."""
+@frozen
+class Endpoint:
+    """The ASGI application of one path: one reply per request, whatever happens.
 
-    def __init__(self, routes: Iterable[Route], keys: Keys) -> None:
-        self._keys = keys
-        self._routes: dict[str, dict[str, Route]] = defaultdict(dict)
-        for route in routes:
-            self._routes[route.path][route.method] = route
-            if route.method == "GET":
-                self._routes[route.path]["HEAD"] = route
-        self._routes = dict(self._routes)
+    Attributes:
+        keys: Asked where a route is keyed.
+        routes: Method to what answers it; empty where there is no such path.
+    """
+
+    keys: Keys
+    routes: Mapping[str, Route]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer an ``http`` scope that holds its :class:`Exchange` under ``openjev.exchange``."""
         exchange: Exchange = scope["openjev.exchange"]
         incoming = Incoming(receive)
         try:
-            route = self._route(scope, exchange)
+            route = self._route(exchange)
             if route.keyed:
-                self._keys.check(exchange.headers.get(b"authorization"))
+                self.keys.check(exchange.headers.get(b"authorization"))
             reply = await route.handler(exchange, incoming)
         except ClientGone:
             exchange.hung_up = True
@@ -82,15 +82,24 @@ class Dispatch:
             await incoming.drain()
             await send({"type": "http.response.body", "body": b""})
 
-    def _route(self, scope: Scope, exchange: Exchange) -> Route:
-        methods = self._routes.get(scope["path"])
-        if methods is None:
-            raise NotFound(f"there is no route {scope['path'][:200]!r}; GET / lists them")
-        exchange.route = scope["path"]
-        route = methods.get(scope["method"])
+    def _route(self, exchange: Exchange) -> Route:
+        if not self.routes:
+            raise NotFound(f"there is no route {exchange.path[:200]!r}; GET / lists them")
+        exchange.route = exchange.path
+        route = self.routes.get(exchange.method)
         if route is None:
-            allowed = ", ".join(methods)
+            allowed = ", ".join(self.routes)
             raise MethodNotAllowed(
-                f"{scope['path']} does not take {scope['method'][:40]!r}, only {allowed}", [*methods]
+                f"{exchange.path} does not take {exchange.method[:40]!r}, only {allowed}", [*self.routes]
             )
         return route
+
+
+def endpoints(routes: Iterable[Route], keys: Keys) -> dict[str, Endpoint]:
+    """Path to what answers there."""
+    by_path: defaultdict[str, dict[str, Route]] = defaultdict(dict)
+    for route in routes:
+        by_path[route.path][route.method] = route
+        if route.method == "GET":
+            by_path[route.path]["HEAD"] = route
+    return {path: Endpoint(keys, methods) for path, methods in by_path.items()}

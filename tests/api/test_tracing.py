@@ -21,8 +21,7 @@ def traced():
     spans = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
-    with live_server() as running:
-        running.app._tracing = Tracing(provider)
+    with live_server(tracing=Tracing(provider)) as running:
         yield running, spans
 
 

@@ -40,7 +40,7 @@ class LiveServer:
 
 
 @contextmanager
-def live_server(*, registry=None, backend=None, **settings):
+def live_server(*, registry=None, backend=None, tracing=None, **settings):
     """Serve a toy model with these settings for the length of the block."""
     settings = Settings(**{"port": 0, "grace_period": 2.0, **settings})
     backend = backend or ToyBackend()
@@ -49,7 +49,7 @@ def live_server(*, registry=None, backend=None, **settings):
 
     async def main():
         engine = engine_for(toy_model(backend), settings, registry or load_registry())
-        app = create_app(engine)
+        app = create_app(engine, tracing=tracing)
         stop = asyncio.Event()
         with bound_socket(settings) as sock:
             loop = asyncio.get_running_loop()
