@@ -36,7 +36,7 @@ def encode_within(tokenizer: Tokenizer, text: str, limit: int) -> list[int]:
     Raises:
         TooManyTokens: The text certainly has more than ``limit`` tokens.
     """
-    if len(text) > CHARACTERS_PER_TOKEN * max(limit, PIECE // CHARACTERS_PER_TOKEN):
+    if len(text) > max(PIECE, CHARACTERS_PER_TOKEN * limit):
         counted = 0
         for start in range(0, len(text), PIECE):
             counted += max(0, len(tokenizer.encode(text[start : start + PIECE])) - MARGIN)

@@ -49,6 +49,13 @@ def test_the_bound_is_never_above_the_count(parts):
     assert whole == encode_within(tokenizer, text, len(whole))
 
 
+def test_what_fits_is_not_refused_for_the_tokens_that_cuts_add(monkeypatch):
+    monkeypatch.setattr(bounded, "CHARACTERS_PER_TOKEN", 0)
+    monkeypatch.setattr(bounded, "PIECE", 100)
+    text = "Yes" * 1000  # a cut inside of one makes two or three tokens of it
+    assert 1000 == len(encode_within(chatml_tokenizer(), text, 1000))
+
+
 def test_what_is_accepted_is_tokenized_once_and_whole():
     tokenizer = Counting()
     text = "word " * 5000
