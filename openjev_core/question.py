@@ -124,7 +124,8 @@ def indent_continuation(text: str) -> str:
 
     Every separator that a reader or tokenizer may take for a line break counts, not the line feed alone.
     """
-    return LINE_BREAK.sub(lambda m: m.group() + "  ", text)
+    # No separator is printable; asking that first takes a tenth of the time of looking for each.
+    return text if text.isprintable() else LINE_BREAK.sub(lambda m: m.group() + "  ", text)
 
 
 def standard_suffix(readout: Readout, labelled: Sequence[tuple[str, Option]]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from openjev_core.errors import Loc, RequestError
 from openjev_core.prompts.chat import Prefix
@@ -58,7 +58,7 @@ class Budget:
         """
         if suffix > self.room:
             raise self.overspent(suffix, loc)
-        return evolve(self, total=self._total + self._prefix + suffix, branches=self._branches + 1)
+        return Budget(self._prefix, self._total + self._prefix + suffix, self._branches + 1, self._bounds)
 
     def overspent(self, suffix: int, loc: Loc, about: str = "") -> RequestError:
         """The error of a branch that has no room.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.errors import PluginError, RequestError
@@ -160,8 +160,8 @@ class Compiler:
             compiled.append(CompiledReadout(readout, tuple(variants)))
         if not compiled:
             raise PluginError(question_type.name, "readouts gave none")
-        one = CompiledQuestion(question_id, question_type, question, tuple(compiled), 0)
-        return evolve(one, shared=worth_sharing(one)), budget
+        readouts = tuple(compiled)
+        return CompiledQuestion(question_id, question_type, question, readouts, worth_sharing(readouts)), budget
 
     def _variant(
         self, question_type: QuestionType[Any, Any], readout: Readout, order: Order, prefix: Prefix, room: int
@@ -190,15 +190,15 @@ class Compiler:
         return tuple(ids), tuple(labelled)
 
 
-def worth_sharing(question: CompiledQuestion) -> int:
+def worth_sharing(readouts: Sequence[CompiledReadout]) -> int:
     """How many leading suffix tokens a question's branches share, if that is worth a warm-up of its own.
 
     Depends on the question alone: were it to depend on its neighbours, adding one would move the answers of another,
     since how a prompt is split into batches moves probabilities on quantized weights.
     """
-    if len(question.readouts) < 3:  # noqa: PLR2004 - two reads of a text against one warm-up and two short reads
+    if len(readouts) < 3:  # noqa: PLR2004 - two reads of a text against one warm-up and two short reads
         return 0
-    common = common_prefix([branch.suffix for branch in question.branches])
+    common = common_prefix([variant.branch.suffix for readout in readouts for variant in readout.variants])
     return common if common >= SHARE_FROM else 0
 
 
