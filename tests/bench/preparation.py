@@ -1,0 +1,126 @@
+"""Prompt preparation: rendering and tokenizing, beside one encode of the same text by the `tokenizers` library.
+
+    uv run python tests/bench/preparation.py --model DIR [--quick]
+
+DIR holds a tokenizer and chat template. `first` is a state and questions that this process has never seen; `new state` has
+questions that it knows; `again` repeats both. `library` is one `Tokenizer.encode` of the unique text (the prefix, and every
+suffix once) as the library comes, control tokens included. CPU milliseconds in this process; rounds are interleaved; medians
+with the rounds' range, and ratios to the library round by round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import orjson
+from attrs import evolve
+from bench_requests import questions, state
+from tokenizers import Tokenizer
+
+from openjev_core.backends.protocol import LoadedModel
+from openjev_core.engine.engine import engine_for
+from openjev_core.plugins.registry import load_registry
+from openjev_core.prompts.encoded import Encoded
+from openjev_core.prompts.tokenizer import load_tokenizer
+from openjev_core.settings import Settings
+
+RESULTS = Path(__file__).with_name("results")
+CELLS = [(tokens, asked) for tokens in (1_000, 8_000, 31_000) for asked in (1, 64)]
+WAYS = ("first", "new state", "again", "library")
+
+
+class NoBackend:
+    """Preparing asks nothing of a model."""
+
+    name = "none"
+    max_prompt_tokens = 40_000
+
+    @asynccontextmanager
+    async def prefix(self, ids, *, key):
+        raise NotImplementedError
+        yield
+
+    async def check(self):
+        raise NotImplementedError
+
+    async def aclose(self):
+        raise NotImplementedError
+
+
+def timed(work):
+    began = time.process_time()
+    done = work()
+    return (time.process_time() - began) * 1000, done
+
+
+def texts_of(compiled):
+    suffixes = (
+        f" {variant.words}{compiled.prefix.ending.text}"
+        for question in compiled.questions
+        for readout in question.readouts
+        for variant in readout.variants
+    )
+    return compiled.prefix.text + "".join(suffixes)
+
+
+def round_of(engine, library, tokens, asked, chance):
+    """CPU milliseconds of each way, on states of its own."""
+    request = engine.structure({"model": "jev-latest", "state": "", "questions": questions(asked)})
+    structured = {key: (one.type, one.question) for key, one in request.questions.items()}
+    one, other = state(tokens, chance), state(tokens, chance)
+    compiler = engine.compiler
+    fresh = evolve(compiler, writer=evolve(compiler.writer, encoded=Encoded()))
+    spent = {}
+    spent["first"], _ = timed(lambda: fresh.compile(one, structured))
+    spent["new state"], compiled = timed(lambda: fresh.compile(other, structured))
+    spent["again"], again = timed(lambda: fresh.compile(other, structured))
+    assert compiled == again
+    text = texts_of(compiled)
+    spent["library"], encoding = timed(lambda: library.encode(text, add_special_tokens=False).ids)
+    unique = len(compiled.prefix.ids) + sum(
+        len(branch.suffix) for question in compiled.questions for branch in question.branches
+    )
+    # The two differ by the white space at which suffixes were put together.
+    assert abs(unique - len(encoding)) <= asked, (unique, len(encoding))
+    return spent
+
+
+def spread(values):
+    return f"{statistics.median(values):.2f} [{min(values):.2f}–{max(values):.2f}]"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, type=Path)
+    parser.add_argument("--quick", action="store_true", help="three rounds instead of nine")
+    options = parser.parse_args()
+    tokenizer, template = load_tokenizer(str(options.model))
+    settings = Settings(max_total_input_tokens=10_000_000)
+    engine = engine_for(LoadedModel(NoBackend(), tokenizer, template, "bench"), settings, load_registry())
+    library = Tokenizer.from_file(str(options.model / "tokenizer.json"))
+    rows = [
+        "| state tokens | questions | first | new state | again | library | first ÷ library | new state ÷ library |"
+    ]
+    rows.append("| --- " * 8 + "|")
+    found = []
+    chance = random.Random(8)
+    for tokens, asked in CELLS:
+        rounds = [round_of(engine, library, tokens, asked, chance) for _ in range(3 if options.quick else 9)]
+        ratios = [spread([one[way] / one["library"] for one in rounds]) for way in ("first", "new state")]
+        cells = [str(tokens), str(asked), *(spread([one[way] for one in rounds]) for way in WAYS), *ratios]
+        rows.append(f"| {' | '.join(cells)} |")
+        print(rows[-1], flush=True)
+        found.append({"state_tokens": tokens, "questions": asked, "rounds": rounds})
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "preparation.json").write_bytes(orjson.dumps(found))
+    head = "# Prompt preparation\n\nCPU milliseconds: median [range of the rounds]. See ../preparation.py.\n\n"
+    (RESULTS / "preparation.md").write_text(head + "\n".join(rows) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
