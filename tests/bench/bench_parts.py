@@ -2,8 +2,8 @@
 
 One render of the chat template, one encode of the prompt's text (state, directive and every question once) by the
 `tokenizers` library as it comes, and as many bare calls to the backend as the default fan-out makes (a warm-up and one
-batch), by the leanest client: raw sockets, no checks. Texts and token ids are those of the server under measurement, which
-shows them on `/v1/prompts`.
+batch), by the leanest client: raw sockets, no checks. Texts and token ids are those of the server under measurement,
+which shows them on `/v1/prompts`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,10 @@ def cpu_ms(work):
     return (time.process_time() - began) / REPEATS * 1000
 
 
-FIELDS = b'"sampling_params":{"max_new_tokens":1,"temperature":0},"return_logprob":true,"logprob_start_len":-1}'
+FIELDS = (
+    b'"sampling_params":{"max_new_tokens":1,"temperature":0},'
+    b'"return_logprob":true,"logprob_start_len":-1,"top_logprobs_num":0}'
+)
 
 
 async def bare_calls(url, shown):
@@ -95,18 +98,24 @@ async def bare_calls(url, shown):
     reader, writer = await asyncio.open_connection(host, int(port))
     began = time.process_time()
     for turn in range(REPEATS):
-        prefix = orjson.dumps(shown.prefix)[1:-1]
-        await call(reader, writer, b'{"rid":"w%d","input_ids":[%b],"token_ids_logprob":[0],%b' % (turn, prefix, FIELDS))
-        if len(shown.suffixes) == 1:
-            ids, labels = b"%b,%b" % (prefix, orjson.dumps(shown.suffixes[0])[1:-1]), [*range(shown.labels[0])]
-        else:
-            ids = b",".join([b"[%b,%b]" % (prefix, orjson.dumps(suffix)[1:-1]) for suffix in shown.suffixes])
-            labels = [[*range(count)] for count in shown.labels]
-        fields = (turn, ids, orjson.dumps(labels), FIELDS)
-        await call(reader, writer, b'{"rid":"b%d","input_ids":[%b],"token_ids_logprob":%b,%b' % fields)
+        for content in call_bodies(shown, f"{turn:032x}"):
+            await call(reader, writer, content)
     spent = time.process_time() - began
     writer.close()
     return spent / REPEATS * 1000
+
+
+def call_bodies(shown, rid):
+    """The calls of the default fan-out: a warm-up, and one batch (or the one branch)."""
+    prefix = orjson.dumps(shown.prefix)[1:-1]
+    yield b'{"rid":"w%b","input_ids":[%b],"token_ids_logprob":[0],%b' % (rid.encode(), prefix, FIELDS)
+    if len(shown.suffixes) == 1:
+        ids, labels = b"%b,%b" % (prefix, orjson.dumps(shown.suffixes[0])[1:-1]), [*range(shown.labels[0])]
+    else:
+        ids = b",".join([b"[%b,%b]" % (prefix, orjson.dumps(suffix)[1:-1]) for suffix in shown.suffixes])
+        labels = [[*range(count)] for count in shown.labels]
+    fields = (rid.encode(), ids, orjson.dumps(labels), FIELDS)
+    yield b'{"rid":"b%b","input_ids":[%b],"token_ids_logprob":%b,%b' % fields
 
 
 async def call(reader, writer, content):

@@ -2,10 +2,10 @@
 
     uv run python tests/bench/preparation.py --model DIR [--quick]
 
-DIR holds a tokenizer and chat template. `first` is a state and questions that this process has never seen; `new state` has
-questions that it knows; `again` repeats both. `library` is one `Tokenizer.encode` of the unique text (the prefix, and every
-suffix once) as the library comes, control tokens included. CPU milliseconds in this process; rounds are interleaved; medians
-with the rounds' range, and ratios to the library round by round.
+DIR holds a tokenizer and chat template. `first` is a state and questions that this process has never seen; `new state`
+has questions that it knows; `again` repeats both. `library` is one `Tokenizer.encode` of the unique text (the prefix,
+and every suffix once) as the library comes, control tokens included. CPU milliseconds in this process; rounds are
+interleaved; medians with the rounds' range, and ratios to the library round by round.
 """
 
 from __future__ import annotations
