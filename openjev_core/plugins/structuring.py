@@ -89,21 +89,25 @@ class QuestionConverter:
 
 def json_fault(value: Any, loc: Loc = ()) -> str | None:  # noqa: PLR0911 - one return per kind of JSON value
     """What in ``value`` is no finite JSON, with its path; ``None`` when all of it is."""
-    where = ".".join(str(part) for part in loc)
     if isinstance(value, float):
-        return None if math.isfinite(value) else f"a number that is not finite at {where}"
+        return None if math.isfinite(value) else f"a number that is not finite at {place(loc)}"
     if isinstance(value, str):
-        return f"a lone surrogate, which is no character, at {where}" if SURROGATE.search(value) else None
+        return f"a lone surrogate, which is no character, at {place(loc)}" if SURROGATE.search(value) else None
     if value is None or isinstance(value, (bool, int)):
         return None
     if isinstance(value, Mapping):
         for key, child in value.items():
             if not isinstance(key, str) or SURROGATE.search(key):
-                return f"a key that is no string of characters at {where}"
+                return f"a key that is no string of characters at {place(loc)}"
             if (fault := json_fault(child, (*loc, key))) is not None:
                 return fault
         return None
     if isinstance(value, (list, tuple)):
         faults = (json_fault(child, (*loc, index)) for index, child in enumerate(value))
         return next((fault for fault in faults if fault is not None), None)
-    return f"a {type(value).__name__}, which is no JSON, at {where}"
+    return f"a {type(value).__name__}, which is no JSON, at {place(loc)}"
+
+
+def place(loc: Loc) -> str:
+    """A path as it is written in messages: put together for a fault alone, since every answer is looked through."""
+    return ".".join(str(part) for part in loc)
