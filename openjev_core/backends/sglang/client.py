@@ -1,26 +1,26 @@
 """One HTTP connection pool to SGLang, and its failures in openjev's terms.
 
-aiohttp, used directly: of the clients measured it costs the least for a call, and httpx's requests and responses on top
-of it cost as much again.
+httpx's interface over aiohttp's transport, used below httpx's client: 0.13 CPU-ms a call where the client over its own
+transport takes 0.9. Anything that speaks :class:`httpx.AsyncBaseTransport` can stand in for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
+import httpx
 import orjson
 from attrs import define, field
+from httpx_aiohttp import AiohttpTransport
 
 from openjev_core.backends.sglang.connector import PatientConnector
 from openjev_core.backends.sglang.wire import message_of
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded
 
-CONNECT_PATIENCE = aiohttp.ClientTimeout(total=None, sock_connect=5.0)
-"""For a connection; a call has a limit of its own."""
+CONNECT_TIMEOUT = 5.0
 KEEPALIVE = 4.0
 """Seconds that an idle connection is kept: SGLang's Python front end closes its own after 5."""
 WAITING_HELPS = frozenset({429, 502, 503, 504})
@@ -28,13 +28,14 @@ WAITING_HELPS = frozenset({429, 502, 503, 504})
 OK = 200
 
 
-def pooled_session() -> aiohttp.ClientSession:
-    """Connections for production: keep-alive, no limit of its own, no cookies, no proxies from the environment."""
-    return aiohttp.ClientSession(
-        connector=PatientConnector(limit=0, keepalive_timeout=KEEPALIVE),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,
-        skip_auto_headers=("accept",),
+def pooled_transport() -> httpx.AsyncBaseTransport:
+    """The transport for production: keep-alive, no limit of its own, no cookies, no proxies from the environment."""
+    return AiohttpTransport(
+        client=lambda: aiohttp.ClientSession(
+            connector=PatientConnector(limit=0, keepalive_timeout=KEEPALIVE),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
     )
 
 
@@ -45,21 +46,27 @@ class SGLangClient:
     Attributes:
         url: Its base address, without a trailing slash.
         api_key: Bearer key, if it wants one.
+        transport: What sends.
         answered_at: When its model last answered, on the monotonic clock; 0 before it did.
     """
 
     url: str
     api_key: str | None = field(default=None, repr=False)
+    transport: httpx.AsyncBaseTransport = field(factory=pooled_transport)
     answered_at: float = 0.0
-    generate_url: str = field(init=False)
-    headers: dict[str, str] = field(init=False, repr=False)
-    session: aiohttp.ClientSession | None = field(default=None, init=False, repr=False)
+    generate_url: httpx.URL = field(init=False)
+    headers: list[tuple[str, str]] = field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        self.generate_url = f"{self.url}/generate"
-        self.headers = {"content-type": "application/json", "accept-encoding": "identity", "user-agent": "openjev"}
+        self.generate_url = httpx.URL(f"{self.url}/generate")
+        self.headers = [
+            ("host", self.generate_url.netloc.decode()),
+            ("content-type", "application/json"),
+            ("accept-encoding", "identity"),
+            ("user-agent", "openjev"),
+        ]
         if self.api_key is not None:
-            self.headers["authorization"] = f"Bearer {self.api_key}"
+            self.headers.append(("authorization", f"Bearer {self.api_key}"))
 
     async def generate(self, body: bytes, *, routing_key: str, seconds: float) -> bytes:
         """``POST /generate``.
@@ -77,9 +84,7 @@ class SGLangClient:
             DeadlineExceeded: No answer in time.
             BackendError: Any other status.
         """
-        status, content = await self.post(
-            self.generate_url, body, seconds, {**self.headers, "x-smg-routing-key": routing_key}
-        )
+        status, content = await self.post(self.generate_url, body, seconds, ("x-smg-routing-key", routing_key))
         if status == OK:
             self.answered_at = time.monotonic()
             return content
@@ -92,13 +97,12 @@ class SGLangClient:
 
     async def abort(self, rid: str, *, seconds: float) -> int:
         """``POST /abort_request``; the status. Raises as :meth:`generate` does when there is no answer."""
-        url = f"{self.url}/abort_request"
-        status, _ = await self.post(url, orjson.dumps({"rid": rid}), seconds, self.headers)
+        status, _ = await self.post(httpx.URL(f"{self.url}/abort_request"), orjson.dumps({"rid": rid}), seconds)
         return status
 
     async def health(self, *, seconds: float) -> bool:
         """``GET /health``: whether it answers 200. Raises as :meth:`info` does."""
-        status, _ = await self.send("GET", f"{self.url}/health", None, seconds, self.headers)
+        status, _ = await self.send(httpx.Request("GET", f"{self.url}/health", headers=self.headers), seconds)
         return status == OK
 
     async def info(self, path: str, *, seconds: float) -> dict[str, Any] | None:
@@ -108,49 +112,44 @@ class SGLangClient:
             BackendUnavailable: The server is not there.
             DeadlineExceeded: No answer in time.
         """
-        status, content = await self.send("GET", f"{self.url}{path}", None, seconds, self.headers)
+        request = httpx.Request("GET", f"{self.url}{path}", headers=self.headers)
+        status, content = await self.send(request, seconds)
         try:
             found = orjson.loads(content) if status == OK else None
         except orjson.JSONDecodeError:
             return None
         return found if isinstance(found, dict) else None
 
-    async def post(self, url: str, body: bytes, seconds: float, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    async def post(self, url: httpx.URL, body: bytes, seconds: float, *headers: tuple[str, str]) -> tuple[int, bytes]:
         """Send ``body``; once more when the connection was closed before an answer began.
 
         A server may close an idle connection at the moment when it is used again. Reading a logprob twice does no
         harm, and a server that is really gone refuses the second attempt.
         """
         try:
-            return await self.send("POST", url, body, seconds, headers)
+            return await self.send(httpx.Request("POST", url, content=body, headers=[*self.headers, *headers]), seconds)
         except ConnectionClosed:
-            return await self.send("POST", url, body, seconds, headers)
+            return await self.send(httpx.Request("POST", url, content=body, headers=[*self.headers, *headers]), seconds)
 
-    async def send(
-        self, method: str, url: str, body: bytes | None, seconds: float, headers: Mapping[str, str]
-    ) -> tuple[int, bytes]:
+    async def send(self, request: httpx.Request, seconds: float) -> tuple[int, bytes]:
         """Status and body."""
-        if self.session is None:
-            self.session = pooled_session()  # here and not at first: it belongs to the running event loop
+        request.extensions["timeout"] = {"connect": min(CONNECT_TIMEOUT, seconds)}
         try:
             async with asyncio.timeout(seconds):
-                response = await self.session.request(
-                    method, url, data=body, headers=headers, allow_redirects=False, timeout=CONNECT_PATIENCE
-                )
-                # A body that was not read to its end, as when this is cancelled, closes the connection.
-                async with response:
-                    return response.status, await response.read()
-        except aiohttp.ServerTimeoutError as error:
-            raise unavailable(error) from error
+                response = await self.transport.handle_async_request(request)
+                try:
+                    content = await response.aread()
+                finally:
+                    await response.aclose()
         except TimeoutError:
             raise DeadlineExceeded(f"SGLang did not answer within {seconds:g} s") from None
-        except (aiohttp.ClientError, OSError) as error:
+        except (httpx.HTTPError, aiohttp.ClientError, OSError) as error:
             raise unavailable(error) from error
+        return response.status_code, content
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self.session is not None:
-            await self.session.close()
+        await self.transport.aclose()
 
 
 class ConnectionClosed(BackendUnavailable):
@@ -159,9 +158,10 @@ class ConnectionClosed(BackendUnavailable):
 
 def unavailable(error: Exception) -> BackendUnavailable:
     """What a failed exchange means."""
-    if isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientConnectionResetError)):
+    causes = (error, error.__cause__)
+    if any(isinstance(cause, (aiohttp.ServerDisconnectedError, httpx.RemoteProtocolError)) for cause in causes):
         return ConnectionClosed("SGLang closed the connection without an answer")
-    if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError)):
+    if any(isinstance(cause, (httpx.ConnectError, httpx.ConnectTimeout)) for cause in causes):
         return BackendUnavailable(f"SGLang cannot be reached: {error}")
     return BackendUnavailable(f"SGLang broke off its answer: {error or type(error).__name__}")
 
