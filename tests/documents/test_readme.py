@@ -72,7 +72,7 @@ def run(folder, served, without_weights):
         environment["PATH"] = f"{ENVIRONMENT}{os.pathsep}{environment['PATH']}"
         line = f"set -euo pipefail; {command.replace('uv run ', '')}"
         return subprocess.run(
-            ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+            ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=600
         )
 
     return run
