@@ -79,7 +79,7 @@ class ToyBackend:
     prefixes: list = field(factory=list)
 
     @asynccontextmanager
-    async def prefix(self, ids, *, key):  # noqa: ARG002 - the protocol's
+    async def prefix(self, ids, *, key):
         yield _ToyPrefix(self, tuple(ids))
 
     async def check(self):
@@ -99,7 +99,7 @@ class _ToyPrefix:
     def warm_up(self):
         return Reading((0.0,), len(self.ids), 0)
 
-    async def read(self, branches, shared=0):  # noqa: ARG002 - the protocol's
+    async def read(self, branches, shared=0):
         backend = self.backend
         backend.running += 1
         try:
