@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 from scipy import stats
-from sklearn import config_context
 
 from openjev_core.evaluating.items import Integers, Items
 
@@ -98,8 +97,7 @@ def _bootstrapped(count: int, statistic: Callable[[Any], float]) -> Estimate:
         return Estimate(None, None, None)
     if count < 2:  # noqa: PLR2004 - one row has no spread
         return Estimate(value, None, None)
-    # Resampling valid arrays gives valid arrays: without its checks, sklearn is several times as fast.
-    with warnings.catch_warnings(), config_context(assume_finite=True, skip_parameter_validation=True):
+    with warnings.catch_warnings():
         # A statistic that never varies has no width, and one that is undefined in some resamples has no interval.
         warnings.simplefilter("ignore")
         found = stats.bootstrap(

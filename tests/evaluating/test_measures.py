@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.metrics import f1_score, roc_auc_score
 
 from openjev_core.evaluating.curves import reliability, risk_coverage
 from openjev_core.evaluating.intervals import estimate, paired_difference, share
@@ -83,6 +84,33 @@ def test_macro_f1_knows_options_by_name_whatever_their_order():
 
     # a: two of three predictions right, and both of its two found; b: never predicted.
     assert pytest.approx((2 * 2 / (2 * 2 + 1) + 0) / 2) == value("macro_f1", *judged)
+
+
+def test_formulas_give_what_scikit_learn_gives():
+    chance = np.random.default_rng(0)
+    for _ in range(20):
+        nouls = items(*(binary(round(p, 1), p < chance.random()) for p in chance.random(40)))
+        choices = items(
+            *(nominal(chance.dirichlet([1, 1, 1, 1]).tolist(), int(chance.integers(3)), "abcd") for _ in range(40))
+        )
+
+        assert pytest.approx(roc_auc_score(nouls.is_positive, nouls.positive)) == BY_NAME["auroc"].of(nouls)
+        for some in (nouls, choices):
+            labels = np.unique(some.labels)
+            expected = f1_score(some.labels, some.predictions, labels=labels, average="macro", zero_division=0)
+            assert pytest.approx(expected) == BY_NAME["macro_f1"].of(some)
+
+
+def test_a_prediction_of_nothing_is_of_no_class():
+    assert 0.0 == value("macro_f1", {**nominal([0.5, 0.3, 0.2], 0), "predicted": None})
+
+
+def test_bins_are_as_even_as_they_can_be():
+    confidence, correct = np.linspace(0.1, 0.9, 11), np.zeros(11)
+    parts = np.array_split(np.arange(11), 4)
+    expected = sum(len(part) * abs(confidence[part].mean()) for part in parts) / 11
+
+    assert pytest.approx(expected) == calibration_error(confidence, correct, bins=4)
 
 
 def test_mean_absolute_error():
