@@ -11,6 +11,7 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route as StarletteRoute
+from starlette.types import ASGIApp
 
 from openjev_core.api.dispatch import Endpoint, Route, always, endpoints
 from openjev_core.api.json_reply import json_reply
@@ -64,6 +65,17 @@ class OpenJevApp(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document, from the question types' own classes."""
         return self._document
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """The middleware that was added, around the routes.
+
+        FastAPI would put five more there: for errors, which every endpoint here answers itself; for the size of bodies,
+        which ``api/body.py`` limits; and for dependencies, of which there are none. Each costs every request.
+        """
+        app: ASGIApp = self.router
+        for middleware in reversed(self.user_middleware):
+            app = middleware.cls(app, *middleware.args, **middleware.kwargs)
+        return app
 
     def _routes(self, startup_seconds: float) -> list[Route]:
         engine = self.engine
