@@ -261,7 +261,7 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     for name in sorted(environ):
         if not name.startswith(PREFIX) or name.startswith(TESTS) or name in known or name == CLIENT:
             continue
-        close = difflib.get_close_matches(name, known, n=1)
+        close = difflib.get_close_matches(name.upper(), known, n=1)
         hint = f"; did you mean {close[0]}?" if close else "; `openjev settings` lists them"
         warnings.append(f"{name} is not a setting and does nothing{hint}")
     return tuple(warnings)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from openjev_core.cli.failures import complain, exit_code_of, lines_of
+from openjev_core.cli.failures import FAILED, complain, exit_code_of, lines_of
 from openjev_core.errors import OpenJevError
 
 
@@ -19,7 +20,7 @@ class OpenJevGroup(TyperGroup):
         """Run the command.
 
         Raises:
-            typer.Exit: The command raised one of openjev's errors, which has been reported.
+            typer.Exit: The command raised one of openjev's errors, or the disk is full, which has been reported.
         """
         try:
             return super().invoke(ctx)
@@ -27,6 +28,12 @@ class OpenJevGroup(TyperGroup):
             for line in lines_of(error):
                 complain(line)
             raise typer.Exit(exit_code_of(error)) from None
+        except OSError as error:
+            # A full disk under standard output is nobody's bug; a reader that went away is Typer's to handle.
+            if error.errno != errno.ENOSPC:
+                raise
+            complain(f"the output cannot be written: {error.strerror}")
+            raise typer.Exit(FAILED) from None
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Its own commands, then the plugins'."""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from openjev_core.errors import Problem, RequestError
+from openjev_core.json_document import SURROGATE
 
 # A backslash before a separator parts it from its space, so that it matches none of these.
 QUESTION_END = re.compile(r"(?:^|\s)=(?=\s|$)")
@@ -46,12 +47,23 @@ def questions_of(*, nouls: Sequence[str], choices: Sequence[str], scores: Sequen
     for kind, (texts, parse) in kinds.items():
         for number, text in enumerate(texts, start=1):
             try:
-                questions[f"{kind}_{number}"] = parse(text)
+                questions[f"{kind}_{number}"] = parse(legible(text))
             except ValueError as error:
                 problems.append(Problem((f"--{kind} {text!r}",), str(error)))
     if problems:
         raise RequestError(problems)
     return questions
+
+
+def legible(text: str) -> str:
+    """``text``, as it stands.
+
+    Raises:
+        ValueError: It holds a surrogate, which is how Python spells an argument's bytes that are no UTF-8.
+    """
+    if SURROGATE.search(text):
+        raise ValueError("the text is not valid UTF-8")
+    return text
 
 
 def noul_of(text: str) -> dict[str, Any]:

@@ -47,9 +47,13 @@ def content_of(source: str) -> bytes:
     Raises:
         RequestError: It cannot be read.
     """
-    if source == STANDARD_INPUT:
-        return sys.stdin.buffer.read()
     try:
-        return Path(source).read_bytes()
+        if source != STANDARD_INPUT:
+            return Path(source).read_bytes()
+        # Python has no stream where the process was started with standard input closed.
+        if sys.stdin is None:
+            raise RequestError.at(("standard input",), "cannot be read: it is closed")
+        return sys.stdin.buffer.read()
     except OSError as error:
-        raise RequestError.at((source,), f"cannot be read: {error.strerror or error}") from None
+        place = "standard input" if source == STANDARD_INPUT else source or "''"
+        raise RequestError.at((place,), f"cannot be read: {error.strerror or error}") from None

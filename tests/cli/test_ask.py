@@ -177,6 +177,10 @@ def test_invalid_utf8_is_told_with_its_place(openjev, tmp_path):
     )
 
 
+def test_an_empty_file_name_is_named(openjev):
+    assert "openjev: '': cannot be read: Is a directory\n" == openjev("ask", "").stderr
+
+
 def test_a_file_that_is_not_there(openjev):
     result = openjev("ask", "nowhere.json")
     assert (2, "openjev: nowhere.json: cannot be read: No such file or directory\n") == (

@@ -14,6 +14,11 @@ def problems_of(**flags):
     return [describe_problem(problem) for problem in caught.value.problems]
 
 
+def test_bytes_that_are_no_utf8_are_refused_in_every_flag():
+    refused = problems_of(nouls=["\udcff?"], choices=["Who? = \udcff | b"], scores=["How? = low < \udcff"])
+    assert ["the text is not valid UTF-8"] * 3 == [line.rpartition(": ")[2] for line in refused]
+
+
 def test_each_kind_gets_ids_of_its_own():
     questions = questions_of(nouls=[" Urgent? ", "Polite?"], choices=["Who? = a | b"], scores=["How? = low < high"])
     assert {

@@ -7,6 +7,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(sys.executable).with_name("openjev")
 
 
@@ -29,6 +31,21 @@ def test_no_arguments_show_the_commands(openjev):
     result = openjev()
     for command in ("ask", "serve", "plugins", "schema", "settings"):
         assert f" {command} " in result.output
+
+
+@pytest.mark.parametrize("command", [["schema"], ["settings"], ["plugins", "list", "--json"]])
+def test_a_full_disk_under_the_output_is_one_line(command):
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run([SCRIPT, *command], stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+    assert (1, b"openjev: the output cannot be written: No space left on device\n") == (
+        result.returncode,
+        result.stderr,
+    )
+
+
+def test_a_closed_standard_input_is_one_line():
+    result = subprocess.run(["sh", "-c", 'exec "$0" ask - <&-', SCRIPT], capture_output=True, check=False, timeout=60)
+    assert (2, b"openjev: standard input: cannot be read: it is closed\n") == (result.returncode, result.stderr)
 
 
 def test_a_reader_that_goes_away_gets_no_traceback():

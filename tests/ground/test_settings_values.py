@@ -124,6 +124,11 @@ def test_lists_may_be_given_as_lists(flags):
     assert ("a", "b") == load_settings({}, flags={"disable_plugins": flags}).settings.disable_plugins
 
 
+def test_a_variable_in_the_wrong_case_is_told_its_name():
+    (warning,) = load_settings({"OPENJEV_model": "x"}).warnings
+    assert warning.endswith("did you mean OPENJEV_MODEL?")
+
+
 def test_unknown_variables_are_warned_about():
     environ = {
         "OPENJEV_MAX_ANSWRES": "1",
