@@ -164,7 +164,7 @@ class QuestionType(Generic[Q, A]):
     """
 
     name: str = field(validator=validators.matches_re(NAME_PATTERN.pattern, func=re.fullmatch))
-    summary: str
+    summary: str = field(validator=validators.instance_of(str))
     api: int
     question: type[Q]
     answer: type[A]

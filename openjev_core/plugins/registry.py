@@ -137,17 +137,18 @@ def normalised(distribution: str) -> str:
 
 def entry_order(point: EntryPoint) -> tuple[bool, str, str]:
     """The project's own first, then by name, so that a listing does not depend on installation order."""
-    distribution = point.dist.name if point.dist else ""
+    distribution = (point.dist and point.dist.name) or "unknown"
     return normalised(distribution) != hookspecs.PROJECT, distribution, point.name
 
 
 def load_entry(point: EntryPoint, blocked: Collection[str]) -> PluginEntry:
     """Load one entry point. Whatever goes wrong becomes its status and cause."""
-    distribution = point.dist.name if point.dist else "unknown"
+    # Half an installation may lack the file that tells name and version.
+    distribution = (point.dist and point.dist.name) or "unknown"
     entry = PluginEntry(
         name=point.name,
         distribution=distribution,
-        version=point.dist.version if point.dist else "unknown",
+        version=(point.dist and point.dist.version) or "unknown",
         status="blocked",
         cause="disabled by OPENJEV_DISABLE_PLUGINS",
     )

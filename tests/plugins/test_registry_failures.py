@@ -106,6 +106,19 @@ def test_the_cause_points_at_the_plugins_own_line(site):
     assert "openjev_coin: RuntimeError: part missing (openjev_coin_parts.py:3)" == failure.cause
 
 
+def test_a_distribution_without_metadata_loads_and_is_unknown(site):
+    install(site, "openjev-coin", WORKING)
+    next(site.glob("*.dist-info/METADATA")).unlink()
+    (entry,) = (entry for entry in load_registry().entries if entry.name == "openjev_coin")
+    assert ("unknown", "unknown", "loaded") == (entry.distribution, entry.version, entry.status)
+
+
+def test_a_summary_that_is_no_text_is_refused(site):
+    install(site, "openjev-coin", working(summary="7"))
+    (failure,) = load_registry().failures
+    assert "'summary' must be <class 'str'>" in failure.cause
+
+
 def test_a_module_that_is_not_there(site):
     install(site, "openjev-coin", WORKING)
     (site / "openjev_coin.py").unlink()
