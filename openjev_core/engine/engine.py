@@ -74,6 +74,7 @@ class Engine:
     _observers: Observers
     _threads: Threads
     _own: frozenset[str]
+    _foreign_types: bool
 
     @property
     def in_flight(self) -> int:
@@ -107,7 +108,7 @@ class Engine:
             RequestError: With every problem found.
             DeadlineExceeded: A question class hangs.
         """
-        if len(body) < LARGE_BODY and self._own.issuperset(self.registry.types):
+        if len(body) < LARGE_BODY and not self._foreign_types:
             return self.structure(parse_document(body), len(body))
         async with within(self.settings.request_timeout):
             return await self._threads.run(lambda: self.structure(parse_document(body), len(body)))
@@ -322,6 +323,7 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         max_input_tokens=limits.max_input_tokens,
         max_total_input_tokens=limits.max_total_input_tokens,
     )
+    known_to_return = frozenset(name for name in registry.types if registry.distribution_of(name) == OWN_DISTRIBUTION)
     return Engine(
         settings=settings,
         registry=registry,
@@ -335,7 +337,8 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         health=Health(model.backend),
         observers=Observers(registry.observers, model.public_name),
         # Work whose client has left may run on for a moment beside that of the evaluations that are admitted.
-        own=frozenset(name for name in registry.types if registry.distribution_of(name) == OWN_DISTRIBUTION),
+        own=known_to_return,
+        foreign_types=bool(registry.types.keys() - known_to_return),
         threads=Threads(2 * settings.max_concurrent_requests + 8),
         priors=PriorCache(model.backend, writer.write(EMPTY_STATE)) if settings.prior == "contentless" else None,
     )
