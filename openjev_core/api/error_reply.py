@@ -6,8 +6,17 @@ from typing import Any
 
 from openjev_core.api.exchange import Header, Reply
 from openjev_core.api.json_reply import json_reply
-from openjev_core.errors import MethodNotAllowed, OpenJevError, PluginError, Problem, RequestError, Unauthorized
+from openjev_core.errors import (
+    BackendUnavailable,
+    MethodNotAllowed,
+    OpenJevError,
+    PluginError,
+    Problem,
+    RequestError,
+    Unauthorized,
+)
 
+RETRY = "send the request again shortly"
 MAX_PROBLEMS = 20
 MAX_MESSAGE = 600
 MAX_PARTS = 16
@@ -21,7 +30,8 @@ def error_reply(error: Exception, request_id: str) -> Reply:
     if not isinstance(error, OpenJevError) or error.status is None:
         message = f"internal error; the server's log has it under request {request_id}"
         return detail_reply(500, "internal_error", message)
-    message = str(error)
+    # Addresses and library words of a failed connection are for the log, not for clients.
+    message = f"the backend does not answer; {RETRY}" if isinstance(error, BackendUnavailable) else str(error)
     if isinstance(error, PluginError):
         message += f" (request {request_id})"
     headers: list[Header] = []

@@ -51,8 +51,25 @@ def check_messages(messages: Sequence[Message], loc: Loc) -> None:
         elif content is not None and not isinstance(content, str):
             msg = "expected a string, an array of text parts or null"
             problems.append(Problem((*here, "content"), msg, "type_error"))
+        problems.extend(_call_problems(message.get("tool_calls"), (*here, "tool_calls")))
     if problems:
         raise RequestError(problems)
+
+
+def _call_problems(calls: Any, loc: Loc) -> list[Problem]:
+    """What is no tool call. A template would pass over it in silence, or stumble in words of its own."""
+    if calls is None:
+        return []
+    if not isinstance(calls, list):
+        return [Problem(loc, "expected an array of tool calls or null", "type_error")]
+    msg = 'expected a tool call: {"function": {"name": "...", "arguments": {...}}}'
+    return [Problem((*loc, index), msg, "type_error") for index, call in enumerate(calls) if not _is_call(call)]
+
+
+def _is_call(call: Any) -> bool:
+    # Some transcripts leave out the level `function`, and templates take both.
+    function = call.get("function", call) if isinstance(call, dict) else None
+    return isinstance(function, dict) and isinstance(function.get("name"), str)
 
 
 def _part_problems(parts: Sequence[Any], loc: Loc) -> list[Problem]:

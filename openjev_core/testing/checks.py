@@ -119,7 +119,7 @@ def _round_trip(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
         except OpenJevError as error:
             yield Finding(rule, f"its JSON does not structure: {error}", "use types of JSON in the question class")
             continue
-        except Exception as error:  # noqa: BLE001 - whatever it raises is the finding
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is the finding
             yield Finding(rule, f"it cannot be written as JSON: {_described(error)}", "use types of JSON in the class")
             continue
         if fault:
@@ -157,7 +157,7 @@ def _suffixes(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
             labelled = [(option.label or f"L{n}", option) for n, option in enumerate(readout.options)]
             try:
                 words, again = (question_type.suffix(readout, labelled) for _ in range(2))
-            except Exception as error:  # noqa: BLE001 - whatever it raises is the finding
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is the finding
                 yield Finding(rule, f"it raised {_described(error)}", "write every readout that the type makes")
                 break
             if not isinstance(words, str) or words != words.strip():
@@ -186,7 +186,7 @@ def _reducer(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
             except PluginError as error:
                 yield Finding(rule, error.rule, f"return a {question_type.answer.__name__} that JSON can hold")
                 break
-            except Exception as error:  # noqa: BLE001 - whatever it raises is the finding
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is the finding
                 fix = "answer every distribution: zeros, ties and certainty happen"
                 yield Finding(rule, f"it raised {_described(error)}", fix)
                 break
@@ -292,5 +292,5 @@ def _distribution(readout: Readout, probabilities: Sequence[float]) -> Distribut
     return Distribution(readout, tuple(probabilities), sure)
 
 
-def _described(error: Exception) -> str:
+def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

@@ -117,6 +117,7 @@ def test_a_failing_backend_is_reported(error, status, kind, retry_after, caplog)
     assert kind == reply.json["detail"]["error_type"]
     assert retry_after == reply.headers.get("retry-after")
     assert "secret" not in reply.body.decode() + caplog.text
+    assert "gone" not in reply.body.decode()  # where the backend is, and how it failed, is for the log
     assert f'openjev_requests_total{{route="/v1/systemone",status="{status}"}} 1.0' in metrics
     if status < 500 or status > 501:
         assert f'openjev_backend_errors_total{{kind="{kind}"}} 1.0' in metrics

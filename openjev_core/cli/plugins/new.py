@@ -34,6 +34,11 @@ def new_plugin(
     if folder.exists():
         complain(f"{folder} exists already; choose another name or remove it")
         raise typer.Exit(BAD_INPUT)
+    from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
+
+    if slug in (types := load_registry().types):
+        complain(f"a question type {slug!r} is installed already; choose a name other than {', '.join(types)}")
+        raise typer.Exit(2)
     try:
         written = write_package(folder, slug)
     except OSError as error:
