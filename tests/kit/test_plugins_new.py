@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from installed_plugin import OPENJEV, UV, install, run
 
+DOUBLES = Path(__file__).parents[1] / "doubles"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"
 
 
@@ -87,6 +90,38 @@ def test_it_answers(site):
     answer = body["answers"]["sky"]
     assert ["type", "agrees", "disagrees", "silent", "confidence"] == list(answer)
     assert pytest.approx(1.0) == answer["agrees"] + answer["disagrees"] + answer["silent"]
+
+
+@pytest.fixture(scope="module")
+def server(site):
+    """The API with the new type installed, in a process of its own, on a model without weights."""
+    command = [sys.executable, str(DOUBLES / "serve_toy.py"), "0", "port=0"]
+    environ = {**os.environ, "PYTHONPATH": str(site)}
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ)
+    try:
+        yield child.stdout.readline().strip()
+    finally:
+        child.terminate()
+        child.wait(20)
+
+
+def test_the_api_answers_and_describes_it(server):
+    question = {"type": "coin-flip", "claim": "The sky is green."}
+    request = {"model": "jev-latest", "state": "The sky is blue.", "questions": {"sky": question}}
+
+    response = httpx.post(f"{server}/v1/systemone", json=request)
+    document = httpx.get(f"{server}/openapi.json").json()
+
+    assert 200 == response.status_code
+    assert "coin-flip" == response.json()["answers"]["sky"]["type"]
+    assert ["type", "claim"] == document["components"]["schemas"]["coin-flip.question"]["required"]
+
+
+def test_smoke_tries_its_example(server, site):
+    output = run(OPENJEV, "smoke", server, "--no-semantics", site=site)
+
+    (line,) = [line for line in output.splitlines() if "coin-flip" in line]
+    assert "ok" in line.lower() or "✓" in line
 
 
 @pytest.mark.parametrize(
