@@ -65,7 +65,7 @@ def test_every_check_runs_in_ci_as_it_is_written():
     checks = blocks("CONTRIBUTING.md", "sh")[0].splitlines()
     assert 7 == len(checks)
     for command in checks:
-        assert f"step {command}" in steps
+        assert f"step {command}\n" in steps or f"suite {command}\n" in steps
 
 
 def test_every_place_that_is_named_exists():
