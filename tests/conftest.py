@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import hypothesis
 import pytest
 
@@ -18,3 +20,12 @@ pytest_plugins = ["llamacpp_fixtures", "sglang_fixtures"]
 def anyio_backend() -> str:
     """Async tests (``pytest.mark.anyio``) run on asyncio."""
     return "asyncio"
+
+
+def pytest_configure(config):
+    """Let Ctrl-C reach the processes that tests start, also where this one was started with it ignored.
+
+    A shell ignores it for what runs in the background, and children inherit that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
