@@ -16,7 +16,7 @@ from openjev_core.evaluating.curves import as_json, reliability
 from openjev_core.evaluating.fitting import FOLDS, Example, Fit, fit, out_of_fold, uncorrected
 from openjev_core.evaluating.intervals import LEVEL, RESAMPLES, estimate, paired_difference
 from openjev_core.evaluating.items import Items, items_of
-from openjev_core.evaluating.measures import BINS, MEASURES
+from openjev_core.evaluating.measures import CALIBRATION_ERROR, MEASURES
 
 FEWEST = 50
 """Labelled readouts of a type without which it is not fitted."""
@@ -24,7 +24,7 @@ FEWEST = 50
 FEWEST_OF_A_SIZE = 100
 """Labelled readouts with one number of options from which that number gets a correction of its own."""
 
-SHOWN = ("accuracy", "log_loss", "brier", "ece")
+SHOWN = ("accuracy", "log_loss", "brier", "ece", "adaptive_ece")
 
 
 @frozen
@@ -95,7 +95,7 @@ def calibrate(
             "before_and_after": f"both on rows that the fit had not seen: {FOLDS} folds, form and numbers fitted on "
             "the others",
             "interval": f"{LEVEL:.0%} percentile bootstrap over rows, {RESAMPLES} resamples",
-            "ece": f"{BINS} bins of equal count, on the probability of the most probable option",
+            "ece": CALIBRATION_ERROR,
         },
     }
 

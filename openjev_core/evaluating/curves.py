@@ -10,7 +10,7 @@ from attrs import asdict, frozen
 from scipy import stats
 
 from openjev_core.evaluating.items import Items
-from openjev_core.evaluating.measures import BINS
+from openjev_core.evaluating.measures import COUNT_BINS
 
 CERTAINTY = 0.95
 MOST_POINTS = 200
@@ -50,7 +50,7 @@ class Threshold:
     accuracy: float | None
 
 
-def reliability(items: Items, bins: int = BINS) -> list[ReliabilityBin]:
+def reliability(items: Items, bins: int = COUNT_BINS) -> list[ReliabilityBin]:
     """Confidence against accuracy, in bins of equal count."""
     parts = np.array_split(np.argsort(items.confidence, kind="stable"), min(bins, len(items)))
     return [

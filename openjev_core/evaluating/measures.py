@@ -15,8 +15,15 @@ from scipy.stats import rankdata
 
 from openjev_core.evaluating.items import Floats, Items
 
-BINS = 10
-"""Bins of a calibration error: of equal count, so that each one's accuracy is as certain as another's."""
+WIDTH_BINS = 15
+"""Bins of the usual calibration error: of equal width, as by Guo et al. 2017."""
+
+COUNT_BINS = 10
+"""Bins of the adaptive one: of equal count, so that each one's accuracy is as certain as another's. It is larger by
+chance the fewer answers there are, and tells apart confidences that differ little."""
+
+CALIBRATION_ERROR = f"on the probability of the most probable outcome; {WIDTH_BINS} bins of equal width, and {COUNT_BINS} of equal count"
+"""What the calibration errors are, for reports."""
 
 
 @frozen(kw_only=True)
@@ -38,8 +45,16 @@ class Measure:
     applies: Callable[[Items], bool]
 
 
-def calibration_error(confidence: Floats, correct: Floats, bins: int = BINS) -> float:
-    """Expected calibration error: the mean distance between confidence and accuracy over bins of equal count."""
+def calibration_error(confidence: Floats, correct: Floats, bins: int = WIDTH_BINS) -> float:
+    """Expected calibration error: the distance between confidence and accuracy, over bins of [0, 1] of equal width."""
+    # A bin holds its upper end; 0 belongs to the first.
+    of_each = np.maximum(np.ceil(confidence * bins).astype(np.int64) - 1, 0)
+    gaps = np.bincount(of_each, weights=correct - confidence, minlength=bins)
+    return float(np.abs(gaps).sum() / len(confidence))
+
+
+def adaptive_calibration_error(confidence: Floats, correct: Floats, bins: int = COUNT_BINS) -> float:
+    """The same over bins of equal count."""
     order = np.argsort(confidence, kind="stable")
     count, bins = len(order), min(bins, len(order))
     # As even as they can be, the larger ones first.
@@ -119,9 +134,16 @@ MEASURES = (
     ),
     Measure(
         name="ece",
-        title=f"calibration error ({BINS} bins of equal count)",
+        title=f"calibration error ({WIDTH_BINS} equal widths)",
         better="lower",
         of=lambda items: calibration_error(items.confidence, items.correct.astype(np.float64)),
+        applies=tells_probabilities,
+    ),
+    Measure(
+        name="adaptive_ece",
+        title=f"calibration error ({COUNT_BINS} equal counts)",
+        better="lower",
+        of=lambda items: adaptive_calibration_error(items.confidence, items.correct.astype(np.float64)),
         applies=tells_probabilities,
     ),
 )

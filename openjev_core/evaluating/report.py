@@ -13,7 +13,7 @@ import numpy as np
 from openjev_core.evaluating.curves import as_json, reliability, risk_coverage
 from openjev_core.evaluating.intervals import LEVEL, RESAMPLES, estimate, share
 from openjev_core.evaluating.items import Items, items_of, judged_questions
-from openjev_core.evaluating.measures import BINS, MEASURES, tells_probabilities
+from openjev_core.evaluating.measures import CALIBRATION_ERROR, MEASURES, tells_probabilities
 from openjev_core.evaluating.reordering import REVERSED, SHUFFLED
 
 Judged = tuple[int, str, Mapping[str, Any]]
@@ -58,7 +58,7 @@ def report_of(
         "cost": cost(records),
         "method": {
             "interval": f"{LEVEL:.0%} percentile bootstrap over rows, {RESAMPLES} resamples; of flip rates: Wilson",
-            "ece": f"{BINS} bins of equal count, on the probability of the most probable outcome",
+            "ece": CALIBRATION_ERROR,
             "thresholds": "lowest confidence whose kept answers reach the target by a one-sided 95% lower bound",
         },
     }

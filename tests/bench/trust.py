@@ -99,11 +99,15 @@ def calibration(engine: str, flags: list[str]) -> dict[str, Any]:
 
 
 def prior(engine: str, flags: list[str]) -> dict[str, Any]:
-    """With the label prior divided out against without."""
-    evaluated("plain", "desk.jsonl", engine, flags)
-    evaluated("prior", "desk.jsonl", engine, flags, "--prior", "contentless", "--no-reorder")
-    compared = openjev("eval", "--compare", RUNS / f"{engine}-plain.jsonl", RUNS / f"{engine}-prior.jsonl")
-    return {g["name"]: g["measures"] for g in compared["groups"] if g["by"] == "type"}
+    """With the label prior divided out against without, with one order and with all."""
+    found = {}
+    for name, orders in (("plain", "1"), ("full", "full")):
+        evaluated(name, "desk.jsonl", engine, flags, "--orders", orders)
+        with_prior = f"prior-{name}"
+        evaluated(with_prior, "desk.jsonl", engine, flags, "--orders", orders, "--prior", "contentless", "--no-reorder")
+        compared = openjev("eval", "--compare", RUNS / f"{engine}-{name}.jsonl", RUNS / f"{engine}-{with_prior}.jsonl")
+        found[f"orders {orders}"] = {g["name"]: g["measures"] for g in compared["groups"]}
+    return found
 
 
 def labels(engine: str, flags: list[str]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def test_what_is_fitted_can_be_applied(openjev, data, tmp_path):
         list(calibration["types"]),
     )
     (group,) = json.loads((tmp_path / "report.json").read_text())["groups"]
-    assert ["accuracy", "log_loss", "brier", "ece"] == list(group["measures"])
+    assert ["accuracy", "log_loss", "brier", "ece", "adaptive_ece"] == list(group["measures"])
     assert "<svg" in (tmp_path / "c.html").read_text()
     assert "choice: 60 labelled readouts" in result.stdout
 

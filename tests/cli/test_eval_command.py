@@ -64,7 +64,9 @@ def test_a_run_ends_in_a_report(openjev, data, tmp_path):
     report = json.loads((tmp_path / "report.json").read_text())
     assert {"in_data": 12, "answered": 12, "refused": []} == report["rows"]
     groups = {(group["by"], group["name"]): group for group in report["groups"]}
-    assert {"accuracy", "macro_f1", "auroc", "log_loss", "brier", "ece"} == set(groups["type", "noul"]["measures"])
+    assert {"accuracy", "macro_f1", "auroc", "log_loss", "brier", "ece", "adaptive_ece"} == set(
+        groups["type", "noul"]["measures"]
+    )
     assert "mae" in groups["type", "score"]["measures"]
     assert groups["type", "choice"]["few"]
     assert [("3 or more", "reversed", 12), ("3 or more", "shuffled", 12)] == [

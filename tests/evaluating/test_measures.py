@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 from openjev_core.evaluating.curves import reliability, risk_coverage
 from openjev_core.evaluating.intervals import estimate, paired_difference, share
 from openjev_core.evaluating.items import items_of
-from openjev_core.evaluating.measures import MEASURES, calibration_error
+from openjev_core.evaluating.measures import MEASURES, adaptive_calibration_error, calibration_error
 from openjev_core.evaluating.report import report_of
 
 BY_NAME = {measure.name: measure for measure in MEASURES}
@@ -110,7 +110,7 @@ def test_bins_are_as_even_as_they_can_be():
     parts = np.array_split(np.arange(11), 4)
     expected = sum(len(part) * abs(confidence[part].mean()) for part in parts) / 11
 
-    assert pytest.approx(expected) == calibration_error(confidence, correct, bins=4)
+    assert pytest.approx(expected) == adaptive_calibration_error(confidence, correct, bins=4)
 
 
 def test_mean_absolute_error():
@@ -123,17 +123,29 @@ def test_calibration_error_over_bins_of_equal_count():
     confidence = np.array([0.6, 0.6, 0.9, 0.9])
     correct = np.array([1.0, 0.0, 1.0, 1.0])
 
-    assert pytest.approx((0.1 + 0.1) / 2) == calibration_error(confidence, correct, bins=2)
-    assert pytest.approx(0.0) == calibration_error(confidence, correct, bins=1)
+    assert pytest.approx((0.1 + 0.1) / 2) == adaptive_calibration_error(confidence, correct, bins=2)
+    assert pytest.approx(0.0) == adaptive_calibration_error(confidence, correct, bins=1)
+
+
+def test_calibration_error_over_bins_of_equal_width():
+    confidence = np.array([0.5, 0.55, 0.6, 0.95, 1.0, 0.0])
+    correct = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
+
+    # Up to 0.5: 0.5 and 0.0, one right; above: the other four, two right.
+    assert pytest.approx((0.5 + 1.1) / 6) == calibration_error(confidence, correct, bins=2)
+    # Up to 0.6: four with 1.65 in all, two right; above: two with 1.95, one right.
+    assert pytest.approx((0.5 + 0.1 + 0.95) / 6) == calibration_error(confidence, correct, bins=5)
 
 
 def test_measures_that_mean_nothing_are_left_out():
     def applying(*judged):
         return [measure.name for measure in MEASURES if measure.applies(items(*judged))]
 
-    assert ["accuracy", "macro_f1", "auroc", "log_loss", "brier", "ece"] == applying(binary(0.9, True))
-    assert ["accuracy", "macro_f1", "log_loss", "brier", "ece"] == applying(nominal([0.5, 0.3, 0.2], 0))
-    assert ["accuracy", "mae", "log_loss", "brier", "ece"] == applying({**nominal([1, 0, 0], 0), "kind": "ordinal"})
+    assert ["accuracy", "macro_f1", "auroc", "log_loss", "brier", "ece", "adaptive_ece"] == applying(binary(0.9, True))
+    assert ["accuracy", "macro_f1", "log_loss", "brier", "ece", "adaptive_ece"] == applying(nominal([0.5, 0.3, 0.2], 0))
+    assert ["accuracy", "mae", "log_loss", "brier", "ece", "adaptive_ece"] == applying(
+        {**nominal([1, 0, 0], 0), "kind": "ordinal"}
+    )
     without = {**nominal([1, 0, 0], 0), "probabilities": None, "kind": "joint"}
     assert ["accuracy"] == applying(without)
 
