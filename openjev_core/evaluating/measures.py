@@ -22,7 +22,10 @@ COUNT_BINS = 10
 """Bins of the adaptive one: of equal count, so that each one's accuracy is as certain as another's. It is larger by
 chance the fewer answers there are, and tells apart confidences that differ little."""
 
-CALIBRATION_ERROR = f"on the probability of the most probable outcome; {WIDTH_BINS} bins of equal width, and {COUNT_BINS} of equal count"
+CALIBRATION_ERROR = (
+    f"of the probability of the most probable outcome; over {WIDTH_BINS} bins of equal width, and over {COUNT_BINS} "
+    "of equal count"
+)
 """What the calibration errors are, for reports."""
 
 

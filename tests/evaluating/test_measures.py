@@ -133,8 +133,8 @@ def test_calibration_error_over_bins_of_equal_width():
 
     # Up to 0.5: 0.5 and 0.0, one right; above: the other four, two right.
     assert pytest.approx((0.5 + 1.1) / 6) == calibration_error(confidence, correct, bins=2)
-    # Up to 0.6: four with 1.65 in all, two right; above: two with 1.95, one right.
-    assert pytest.approx((0.5 + 0.1 + 0.95) / 6) == calibration_error(confidence, correct, bins=5)
+    # Up to 0.2: 0.0, none right; up to 0.6: 1.65 in all, two right; above: 1.95, one right.
+    assert pytest.approx((0.0 + 0.35 + 0.95) / 6) == calibration_error(confidence, correct, bins=5)
 
 
 def test_measures_that_mean_nothing_are_left_out():
