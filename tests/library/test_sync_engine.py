@@ -66,7 +66,7 @@ def test_a_start_that_fails_leaves_nothing(toy):
     before = set(threading.enumerate())
     with pytest.raises(StartupError, match="no question types"), SyncEngine(Settings(disable_plugins=("openjev",))):
         pass
-    assert before == set(threading.enumerate())
+    assert set() == set(threading.enumerate()) - before  # idle threads of engines before it may end meanwhile
 
 
 def test_threads_evaluate_at_once(toy):
