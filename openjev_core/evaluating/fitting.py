@@ -22,8 +22,8 @@ SEED = 0
 BIAS_PENALTY = 0.5
 """Nats that a squared bias of 1 costs: that of a normal prior of width 1. Without one, a label that is never right in
 the data would be pushed away without end."""
-TEMPERATURES = (0.05, 20.0)
-"""Fits stay between these: beyond, a model's scores say nothing, or everything."""
+TEMPERATURES = (0.05, 1000.0)
+"""Fits stay between these: at the upper end the scores say nothing, and the biases, if any, are all that is left."""
 
 MOST_BIAS = 20.0
 
