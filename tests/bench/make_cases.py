@@ -1,22 +1,24 @@
-"""Write cases/desk.jsonl, messages to a shop's help desk whose labels are right by construction, and
-cases/lettered.jsonl, its yes/no questions asked as a choice between two lettered options in the same words.
+"""Write desk.jsonl, messages to a shop's help desk whose labels are right by construction, and
+lettered.jsonl, its yes/no questions asked as a choice between two lettered options in the same words;
+more.jsonl goes on where desk.jsonl ends.
 
 Facts are drawn first, and each is told by a sentence that states it, so every label follows from the text. Same seed,
 same file.
 
-    uv run python tests/bench/make_cases.py
+trust.py writes them where it keeps its runs. By itself: `uv run python tests/bench/make_cases.py FOLDER`.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
 ROWS = 70
+MORE = 180
 SEED = 20
-FOLDER = Path(__file__).parent / "cases"
 
 OPENINGS = [
     "Hello,", "Good morning,", "Hi there,", "Dear team,", "To whom it may concern,", "Hey,",
@@ -123,7 +125,7 @@ def cases() -> list[dict[str, Any]]:
     """Every row."""
     chance = random.Random(SEED)
     rows = []
-    for number in range(1, ROWS + 1):
+    for number in range(1, MORE + 1):
         team, product = chance.choice(list(TEAM)), chance.choice(PRODUCT)
         channel, refund, urgency = chance.choice(list(CHANNEL)), chance.random() < 0.5, chance.randrange(4)
         told = [
@@ -187,11 +189,17 @@ def lettered(row: dict[str, Any]) -> dict[str, Any]:
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
     """One row per line."""
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    print(f"{len(rows)} rows in {path}")
+
+
+def write_cases(folder: Path) -> None:
+    """Write every file of cases."""
+    folder.mkdir(parents=True, exist_ok=True)
+    more = cases()
+    desk = more[:ROWS]
+    write(folder / "more.jsonl", more)
+    write(folder / "desk.jsonl", desk)
+    write(folder / "lettered.jsonl", [lettered(row) for row in desk])
 
 
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    desk = cases()
-    write(FOLDER / "desk.jsonl", desk)
-    write(FOLDER / "lettered.jsonl", [lettered(row) for row in desk])
+    write_cases(Path(sys.argv[1]))

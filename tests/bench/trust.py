@@ -4,6 +4,7 @@
     uv run python tests/bench/trust.py calibration  # calibration error before and after, on held-out rows
     uv run python tests/bench/trust.py prior        # with and without the label prior divided out
     uv run python tests/bench/trust.py labels       # yes/no questions under Yes and No, and under A and B
+    uv run python tests/bench/trust.py coherence    # jevbench's coherence suite, with one order and with all
     uv run python tests/bench/trust.py rotations    # rotations of the order given, against those of a canonical one
     uv run python tests/bench/trust.py cost         # all orders of a 4-option question over a 600-token state
 
@@ -19,6 +20,7 @@ import asyncio
 import json
 import math
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -26,15 +28,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
+from make_cases import write_cases
 from sklearn.metrics import roc_auc_score
 
 from openjev_core import Settings, open_engine
 from openjev_core.settings import load_settings
 
 HERE = Path(__file__).parent
-CASES = HERE / "cases"
 RESULTS = HERE / "results"
 RUNS = RESULTS / "runs"
+CASES = RUNS / "cases"
 
 WORDS = "The parcel left the depot on Monday and was seen in a van on Tuesday, says the third note in the file. "
 QUESTION = {
@@ -48,12 +52,14 @@ QUESTION = {
     },
 }
 PAIRS = 15
+MAIN = "from openjev_core.cli import main; main()"
+SUITES = {"examples": (), "jevbench-mini": ("--groups", "REP.equivariance")}
 ROTATED = ("team",)
 
 
 def openjev(*arguments: object) -> dict[str, Any]:
     """Run a command that writes a JSON report, and return it."""
-    command = [sys.executable, "-c", "from openjev_core.cli import main; main()", *map(str, arguments), "--json", "-"]
+    command = [sys.executable, "-c", MAIN, *map(str, arguments), "--json", "-"]
     print("$ openjev", *map(str, arguments), file=sys.stderr)
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False, text=True)
     if done.returncode:
@@ -85,17 +91,12 @@ def flips(engine: str, flags: list[str]) -> dict[str, Any]:
     }
 
 
-def calibration(engine: str, flags: list[str]) -> dict[str, Any]:
-    """Calibration on held-out folds, with one order and with all."""
-    found = {}
-    for orders in ("1", "full"):
-        out, run = RUNS / f"{engine}-calibration-{orders}.json", RUNS / f"{engine}-scores-{orders}.jsonl"
-        report = openjev("calibrate", CASES / "desk.jsonl", "--out", out, "--run", run, "--orders", orders, *flags)
-        found[f"orders {orders}"] = [
-            {key: group[key] for key in ("type", "options", "count", "form", "temperature", "bias", "measures")}
-            for group in report["groups"]
-        ]
-    return found
+def calibration(engine: str, flags: list[str]) -> list[dict[str, Any]]:
+    """Calibration on held-out folds."""
+    out, run = RUNS / f"{engine}-calibration.json", RUNS / f"{engine}-scores.jsonl"
+    report = openjev("calibrate", CASES / "more.jsonl", "--out", out, "--run", run, *flags)
+    kept = ("type", "options", "count", "form", "temperature", "bias", "measures")
+    return [{key: group[key] for key in kept} for group in report["groups"]]
 
 
 def prior(engine: str, flags: list[str]) -> dict[str, Any]:
@@ -169,6 +170,50 @@ def rotations(engine: str, flags: list[str]) -> dict[str, Any]:
     }
 
 
+def coherence(engine: str, flags: list[str]) -> dict[str, Any]:
+    """jevbench's scores, in percent of tests that hold, of a server that reads one order and of one that reads all."""
+    found = {}
+    for name, orders in (("one order", "1"), ("all orders", "full")):
+        port = free_port()
+        served = [sys.executable, "-c", MAIN, "serve", "--port", str(port), "--orders", orders, *flags]
+        with subprocess.Popen(served, stderr=subprocess.DEVNULL) as server:
+            try:
+                wait_until_it_answers(port, server)
+                found[name] = {suite: jevbench(port, engine, orders, suite, more) for suite, more in SUITES.items()}
+            finally:
+                server.terminate()
+    return found
+
+
+def jevbench(port: int, engine: str, orders: str, suite: str, more: tuple[str, ...]) -> dict[str, Any]:
+    """One suite's report, its parts' scores only."""
+    out = RUNS / f"{engine}-jevbench-{suite}-{orders}.json"
+    if not out.exists():
+        url = f"http://127.0.0.1:{port}/v1/systemone"
+        command = [sys.executable, "-m", "jevbench", "eval", "--url", url, "--model", "jev-latest", "--suite", suite]
+        subprocess.run([*command, *more, "--no-cache", "--out", str(out)], check=True, stdout=sys.stderr)
+    scores = json.loads(out.read_text("utf-8"))["scores"]
+    return {part: scores[part] for part in ("overall", "pillars", "groups")}
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def wait_until_it_answers(port: int, server: subprocess.Popen[bytes]) -> None:
+    """Return once the server is healthy, or end when it ended."""
+    while server.poll() is None:
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/health", timeout=10).is_success:
+                return
+        except httpx.TransportError:
+            time.sleep(0.5)
+    sys.exit("the server did not start")
+
+
 def rotated(row: dict[str, Any], name: str) -> dict[str, Any]:
     """One question of a row, once per rotation of its options and of their reverse."""
     question, questions = row["questions"][name], {}
@@ -230,6 +275,7 @@ def main() -> None:
         "calibration": calibration,
         "prior": prior,
         "labels": labels,
+        "coherence": coherence,
         "rotations": rotations,
         "cost": cost,
     }
@@ -239,6 +285,7 @@ def main() -> None:
     border = words.index("--") if "--" in words else len(words)
     arguments = parser.parse_args(words[:border])
     RUNS.mkdir(parents=True, exist_ok=True)
+    write_cases(CASES)
     found = kinds[arguments.what](arguments.engine, words[border + 1 :])
     out = RESULTS / f"trust-{arguments.what}-{arguments.engine}.json"
     out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
