@@ -13,7 +13,9 @@ UV = os.environ.get("UV", "uv")
 
 def run(*command, cwd=None, site=None, expect=0):
     """Run a command, with the packages in ``site`` installed; returns its output."""
-    environ = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    # A package's own tests are a run of their own, not part of this one.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environ = {**inherited, "COLUMNS": "200", "NO_COLOR": "1"}
     if site is not None:
         environ["PYTHONPATH"] = str(site)
     done = subprocess.run(

@@ -213,7 +213,7 @@ def test_a_backend_that_fails_is_said_to(toy, open_page):
         notice = playground.page.locator("#evaluation .notice")
         notice.wait_for()
         assert "Error 503" in notice.text_content()
-        assert "the backend is gone" in notice.text_content()
+        assert "the backend does not answer; send the request again shortly" in notice.text_content()
         assert caught.value.headers["x-typesafe-request-id"] in notice.text_content()
     finally:
         toy.backend.error = None
