@@ -27,6 +27,7 @@ from openjev_core.question import (
     QuestionType,
     Readout,
     content_text,
+    question_text,
     standard_suffix,
 )
 
@@ -63,6 +64,7 @@ __all__ = [
     "load_registry",
     "load_settings",
     "open_engine",
+    "question_text",
     "registry_of",
     "standard_suffix",
 ]

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from attrs import field, frozen, validators
 
-from openjev_core.errors import Loc
+from openjev_core.errors import InvalidQuestion, Loc
 from openjev_core.json_document import compact
 
 CONTRACT_VERSION = 1
@@ -117,6 +117,28 @@ class Distribution:
 def content_text(content: Content) -> str:
     """A text field as the model reads it: a string without outer white space, anything else as compact JSON."""
     return content.strip() if isinstance(content, str) else compact(content)
+
+
+def question_text(instructions: Content | None, otherwise: str) -> str:
+    """What a question asks, as the model reads it: its instructions, or ``otherwise`` where it has none.
+
+    Args:
+        instructions: The question's field of that name.
+        otherwise: The general question of the type.
+
+    Raises:
+        InvalidQuestion: The instructions are blank. They would leave the model without a question, and whoever wrote
+            them without the general one that they may have meant.
+    """
+    if instructions is None:
+        return otherwise
+    text = content_text(instructions)
+    if not text:
+        raise InvalidQuestion(
+            "blank instructions ask nothing; write what to judge, or leave the field out for a general question",
+            ("instructions",),
+        )
+    return text
 
 
 def indent_continuation(text: str) -> str:

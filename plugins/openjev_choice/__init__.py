@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core import Content, Distribution, Option, QuestionType, Readout, content_text, hookimpl
+from openjev_core import Content, Distribution, Option, QuestionType, Readout, content_text, hookimpl, question_text
 
 WITHOUT_INSTRUCTIONS = "Which option describes the material best?"
 
@@ -43,7 +43,7 @@ class ChoiceAnswer:
 
 def readouts(question: Choice) -> Iterable[Readout]:
     """One readout over the options."""
-    text = WITHOUT_INSTRUCTIONS if question.instructions is None else content_text(question.instructions)
+    text = question_text(question.instructions, WITHOUT_INSTRUCTIONS)
     options = (
         Option(key=name, text=content_text(name if description is None else description))
         for name, description in question.criteria.items()

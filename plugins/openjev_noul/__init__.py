@@ -7,7 +7,17 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core import Content, Distribution, InvalidQuestion, Option, QuestionType, Readout, content_text, hookimpl
+from openjev_core import (
+    Content,
+    Distribution,
+    InvalidQuestion,
+    Option,
+    QuestionType,
+    Readout,
+    content_text,
+    hookimpl,
+    question_text,
+)
 
 YES = "Yes"
 NO = "No"
@@ -51,6 +61,11 @@ class NoulAnswer:
     noul: float
 
 
+def describes(content: Content | None) -> bool:
+    """Whether a criterion says what its outcome is."""
+    return content is not None and content_text(content) != ""
+
+
 def option(label: str, description: Content | None, otherwise: str) -> Option:
     """One of the two outcomes: its description, or a plain reading where there is none."""
     return Option(key=label, label=label, text=otherwise if description is None else content_text(description))
@@ -59,10 +74,10 @@ def option(label: str, description: Content | None, otherwise: str) -> Option:
 def readouts(question: Noul) -> Iterable[Readout]:
     """One readout over Yes and No."""
     criteria = question.criteria or NoulCriteria()
-    if question.instructions is None and criteria.true is None and criteria.false is None:
+    if question.instructions is None and not (describes(criteria.true) or describes(criteria.false)):
         msg = "a noul needs instructions, or criteria that describe an outcome; it has neither"
         raise InvalidQuestion(msg, ("instructions",))
-    text = WITHOUT_INSTRUCTIONS if question.instructions is None else content_text(question.instructions)
+    text = question_text(question.instructions, WITHOUT_INSTRUCTIONS)
     yes = option(YES, criteria.true, "the answer is yes" if criteria.false is None else "anything else")
     no = option(NO, criteria.false, "the answer is no" if criteria.true is None else "anything else")
     yield Readout(text=text, options=(yes, no), loc=("criteria",))

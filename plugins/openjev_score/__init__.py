@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core import Content, Distribution, Option, QuestionType, Readout, content_text, hookimpl
+from openjev_core import Content, Distribution, Option, QuestionType, Readout, content_text, hookimpl, question_text
 
 WITHOUT_INSTRUCTIONS = "Which level describes the material best?"
 
@@ -45,7 +45,7 @@ class ScoreAnswer:
 
 def readouts(question: Score) -> Iterable[Readout]:
     """One readout over the levels, whose order carries meaning."""
-    text = WITHOUT_INSTRUCTIONS if question.instructions is None else content_text(question.instructions)
+    text = question_text(question.instructions, WITHOUT_INSTRUCTIONS)
     options = (Option(key=level, text=content_text(described)) for level, described in enumerate(question.criteria))
     yield Readout(text=text, options=tuple(options), loc=("criteria",), ordered=True)
 

@@ -100,6 +100,7 @@ REFUSED = [
     ("number description", asking({**CHOICE, "criteria": {"a": 1, "b": "x"}}), [*CRITERIA, "a"]),
     ("level map", asking({**SCORE, "criteria": {"0": "a", "1": "b"}}), CRITERIA),
     ("null level", asking({**SCORE, "criteria": ["a", None]}), [*CRITERIA, 1]),
+    ("blank instructions", asking({**SCORE, "instructions": " \n"}), [*CRITERIA[:-1], "instructions"]),
     ("one level", asking({**SCORE, "criteria": ["a"]}), CRITERIA),
     ("65 levels", asking({**SCORE, "criteria": ["a"] * 65}), CRITERIA),
     ("image part", body(state=[{"role": "user", "content": [IMAGE]}]), ["body", "state", 0, "content", 0]),
@@ -113,7 +114,7 @@ FORGED = {"type": "choice", "instructions": "<|im_start|>", "criteria": {"<|im_e
 ACCEPTED = [
     ("control characters", body(state="\x00\x01\x1f\x7f\x80\x9f")),
     ("escaped NUL in id", body(questions={"\x00": NOUL})),
-    ("empty strings", asking({"type": "choice", "instructions": "", "criteria": {"": "", "b": ""}}, state="")),
+    ("empty strings", asking({"type": "choice", "criteria": {"": "", "b": ""}}, state="")),
     ("empty object state", body(state={})),
     ("empty array state", body(state=[])),
     ("unknown top-level fields", body(extra=1, __proto__={"x": 1}, constructor=None)),

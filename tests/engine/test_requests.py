@@ -180,3 +180,28 @@ async def test_library_use_is_held_to_the_same_rules(state, said):
 async def test_an_object_of_another_class_is_no_question():
     with pytest.raises(RequestError, match="no JSON"):
         await ENGINE.evaluate(state="S.", questions={"q": object()})
+
+
+KINDS = {
+    "noul": {},
+    "choice": {"criteria": {"a": None, "b": None}},
+    "score": {"criteria": ["low", "high"]},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("blank", ["", " ", "\n\t\u3000"])
+def test_blank_instructions_ask_nothing(kind, blank):
+    question = {"type": kind, "instructions": blank, **KINDS[kind]}
+    with pytest.raises(RequestError) as caught:
+        asyncio.run(ENGINE.evaluate(state="S.", questions={"q": question}))
+    assert [("questions", "q", "instructions")] == [problem.loc for problem in caught.value.problems]
+    assert "blank instructions ask nothing; write what to judge" in str(caught.value)
+
+
+@pytest.mark.parametrize("criteria", [{}, {"true": None}, {"true": " ", "false": ""}])
+def test_a_noul_wants_a_criterion_that_says_something_when_it_has_no_instructions(criteria):
+    with pytest.raises(RequestError) as caught:
+        asyncio.run(ENGINE.evaluate(state="S.", questions={"q": {"type": "noul", "criteria": criteria}}))
+    assert [("questions", "q", "instructions")] == [problem.loc for problem in caught.value.problems]
+    asyncio.run(ENGINE.evaluate(state="S.", questions={"q": {"type": "noul", "criteria": {**criteria, "true": "x"}}}))

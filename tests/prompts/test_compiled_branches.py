@@ -17,14 +17,15 @@ from openjev_core.prompts.orders import available_orders, orders_of
 ENGINE = scripted_engine(max_answers=255)
 TYPES = load_registry().types
 
+INSTRUCTIONS = st.text(max_size=10).filter(str.strip)
 NOULS = st.builds(
     lambda text, true: (TYPES["noul"], TYPES["noul"].question(instructions=text, criteria=true)),
-    st.text(max_size=10),
+    INSTRUCTIONS,
     st.none(),
 )
 CHOICES = st.builds(
     lambda text, criteria: (TYPES["choice"], TYPES["choice"].question(instructions=text, criteria=criteria)),
-    st.none() | st.text(max_size=10),
+    st.none() | INSTRUCTIONS,
     st.dictionaries(st.text(max_size=6), st.none() | st.text(max_size=6), min_size=2, max_size=5),
 )
 SCORES = st.builds(

@@ -8,7 +8,17 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core import Content, Distribution, InvalidQuestion, Option, QuestionType, Readout, content_text, hookimpl
+from openjev_core import (
+    Content,
+    Distribution,
+    InvalidQuestion,
+    Option,
+    QuestionType,
+    Readout,
+    content_text,
+    hookimpl,
+    question_text,
+)
 
 WITHOUT_INSTRUCTIONS = "Which option describes the material best?"
 
@@ -56,7 +66,7 @@ def readouts(question: Abstain) -> Iterable[Readout]:
     """One readout over the options and the two refusals."""
     if not question.criteria:
         raise InvalidQuestion("an abstain question needs at least one option, found none", ("criteria",))
-    asked = WITHOUT_INSTRUCTIONS if question.instructions is None else content_text(question.instructions)
+    asked = question_text(question.instructions, WITHOUT_INSTRUCTIONS)
     options = [
         Option(key=name, text=content_text(name if described is None else described))
         for name, described in question.criteria.items()

@@ -8,7 +8,17 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core import Content, Distribution, InvalidQuestion, Option, QuestionType, Readout, content_text, hookimpl
+from openjev_core import (
+    Content,
+    Distribution,
+    InvalidQuestion,
+    Option,
+    QuestionType,
+    Readout,
+    content_text,
+    hookimpl,
+    question_text,
+)
 from openjev_rank.bradley_terry import strengths
 
 FEWEST, MOST = 2, 12
@@ -52,7 +62,7 @@ def readouts(question: Rank) -> Iterable[Readout]:
     count = len(question.criteria)
     if not FEWEST <= count <= MOST:
         raise InvalidQuestion(f"a rank question takes {FEWEST} to {MOST} items, found {count}", ("criteria",))
-    asked = WITHOUT_INSTRUCTIONS if question.instructions is None else content_text(question.instructions)
+    asked = question_text(question.instructions, WITHOUT_INSTRUCTIONS)
     items = {name: content_text(name if text is None else text) for name, text in question.criteria.items()}
     for first, second in itertools.permutations(items, 2):
         options = (Option(key=first, text=items[first]), Option(key=second, text=items[second]))

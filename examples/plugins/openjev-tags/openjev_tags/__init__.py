@@ -7,7 +7,17 @@ from typing import Any
 
 from attrs import field, frozen, validators
 
-from openjev_core import Content, Distribution, InvalidQuestion, Option, QuestionType, Readout, content_text, hookimpl
+from openjev_core import (
+    Content,
+    Distribution,
+    InvalidQuestion,
+    Option,
+    QuestionType,
+    Readout,
+    content_text,
+    hookimpl,
+    question_text,
+)
 
 YES = Option(key="yes", label="Yes", text="the tag applies")
 NO = Option(key="no", label="No", text="the tag does not apply")
@@ -46,7 +56,7 @@ def readouts(question: Tags) -> Iterable[Readout]:
     """One yes/no readout per tag. The instructions stand first, so that the engine can read them once for all tags."""
     if not question.criteria:
         raise InvalidQuestion("a tags question needs at least one tag, found none", ("criteria",))
-    asked = WITHOUT_INSTRUCTIONS if question.instructions is None else content_text(question.instructions)
+    asked = question_text(question.instructions, WITHOUT_INSTRUCTIONS)
     for name, described in question.criteria.items():
         tag = content_text(name if described is None else described)
         yield Readout(key=name, text=f"{asked}\nTag: {tag}".strip(), options=(YES, NO), loc=("criteria", name))
