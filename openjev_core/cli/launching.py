@@ -10,6 +10,7 @@ import attrs
 
 from openjev_core.api.serving.process import Announce, run_on_loop, serve_socket
 from openjev_core.api.serving.server import bound_socket
+from openjev_core.api.serving.stopping import leave, stop_on_signals
 from openjev_core.engine.opening import Progress
 from openjev_core.errors import BackendUnavailable
 from openjev_core.launch.profiles import find_profile, model_source
@@ -54,24 +55,43 @@ async def launch_and_serve(  # noqa: PLR0917 - run_launched's own, and a socket
     announce: Announce,
 ) -> None:
     """See :func:`run_launched`."""
-    source, revision = model_source(settings, find_profile(settings.profile))
-    progress(f"loading the tokenizer of {source}")
-    directory = str(await asyncio.to_thread(tokenizer_directory, source, revision))
-    async with launched_sglang(settings, sglang_flags, tokenizer_dir=directory, log=progress) as sglang:
-        connected = attrs.evolve(
-            settings, connect=sglang.url, backend_api_key=sglang.api_key, model=directory, revision=None
-        )
-        stop = asyncio.Event()
-        serving = asyncio.create_task(
-            serve_socket(connected, sock, registry=registry, progress=progress, announce=announce, stop=stop)
-        )
-        ended = asyncio.create_task(sglang.wait())
-        await asyncio.wait((serving, ended), return_when=asyncio.FIRST_COMPLETED)
-        if not ended.done():
-            ended.cancel()
-            await serving
-            return
-        # Evaluations that run get their errors from the closed connections; then there is nothing left to serve from.
-        stop.set()
-        await asyncio.wait((serving,))
-        raise BackendUnavailable(f"SGLang ended, and this server with it: {ended.result()}")
+    stop = asyncio.Event()
+
+    async def launch() -> bool:
+        """Whether it came to serving."""
+        source, revision = model_source(settings, find_profile(settings.profile))
+        progress(f"loading the tokenizer of {source}")
+        directory = str(await asyncio.to_thread(tokenizer_directory, source, revision))
+        async with launched_sglang(settings, sglang_flags, tokenizer_dir=directory, log=progress) as sglang:
+            ready.set()
+            connected = attrs.evolve(
+                settings, connect=sglang.url, backend_api_key=sglang.api_key, model=directory, revision=None
+            )
+            serving = asyncio.create_task(
+                serve_socket(connected, sock, registry=registry, progress=progress, announce=announce, stop=stop)
+            )
+            ended = asyncio.create_task(sglang.wait())
+            await asyncio.wait((serving, ended), return_when=asyncio.FIRST_COMPLETED)
+            if not ended.done():
+                ended.cancel()
+                return await serving
+            # Evaluations that run get their errors from the closed connections; then there is nothing left to serve
+            # from.
+            stop.set()
+            await asyncio.wait((serving,))
+            raise BackendUnavailable(f"SGLang ended, and this server with it: {ended.result()}")
+
+    ready = asyncio.Event()
+    with stop_on_signals(stop):
+        launching = asyncio.create_task(launch())
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait((launching, stopped), return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if stop.is_set() and not ready.is_set():
+            launching.cancel()
+        try:
+            served = await launching
+        except asyncio.CancelledError:
+            served = False
+        if not served:
+            leave()

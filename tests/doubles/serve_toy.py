@@ -12,7 +12,8 @@ from toy_model import ToyBackend, toy_model
 
 from openjev_core.api.app import create_app
 from openjev_core.api.serving.process import run_on_loop
-from openjev_core.api.serving.server import Server, address_of, bound_socket, stop_on_signals
+from openjev_core.api.serving.server import Server, address_of, bound_socket
+from openjev_core.api.serving.stopping import stop_on_signals
 from openjev_core.engine.engine import engine_for
 from openjev_core.plugins.registry import load_registry
 from openjev_core.settings import load_settings

@@ -9,12 +9,13 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any
 
 from openjev_core.api.app import create_app
-from openjev_core.api.serving.server import Server, address_of, bound_socket, stop_on_signals
+from openjev_core.api.serving.server import Server, address_of, bound_socket
+from openjev_core.api.serving.stopping import leave, leave_on_signals, stop_on_signals
 from openjev_core.api.serving.workers import run_workers
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.opening import Progress, open_engine
@@ -61,7 +62,7 @@ def run_server(
         if settings.workers > 1:
             run_workers(settings, sock, partial(serve_in_worker, announce=announce, prepare=prepare))
         else:
-            run_on_loop(serve_socket(settings, sock, registry=registry, progress=progress, announce=announce))
+            run_on_loop(serve_alone(settings, sock, registry=registry, progress=progress, announce=announce))
 
 
 def serve_in_worker(
@@ -72,7 +73,7 @@ def serve_in_worker(
     first = number == 0
     try:
         run_on_loop(
-            serve_socket(
+            serve_alone(
                 settings,
                 sock,
                 registry=None,
@@ -96,6 +97,26 @@ def run_on_loop(main: Coroutine[Any, Any, None]) -> None:
         runner.run(main)
 
 
+async def serve_alone(
+    settings: Settings, sock: socket.socket, *, registry: Registry | None, progress: Progress, announce: Announce
+) -> None:
+    """Open an engine and serve it on a bound socket until a signal, or until the parent process is gone.
+
+    Before it serves, either ends the process at once.
+    """
+    stop = asyncio.Event()
+    with ExitStack() as signals:
+        signals.enter_context(leave_on_signals())
+
+        def accepts(engine: Engine, url: str) -> None:
+            signals.enter_context(stop_on_signals(stop))
+            announce(engine, url)
+
+        stop_with_parent(stop)
+        if not await serve_socket(settings, sock, registry=registry, progress=progress, announce=accepts, stop=stop):
+            leave()
+
+
 async def serve_socket(
     settings: Settings,
     sock: socket.socket,
@@ -103,10 +124,13 @@ async def serve_socket(
     registry: Registry | None,
     progress: Progress,
     announce: Announce,
-    stop: asyncio.Event | None = None,
-) -> None:
-    """Open an engine and serve it on a bound socket until a signal, ``stop``, or until the parent process is gone."""
-    stop = stop or asyncio.Event()
+    stop: asyncio.Event,
+) -> bool:
+    """Open an engine and serve it on a bound socket until ``stop`` is set.
+
+    Returns:
+        Whether it served. Where not, a thread may still be loading a model, and :func:`leave` does not wait for it.
+    """
     accepting = asyncio.Event()
 
     async def open_and_serve() -> None:
@@ -122,16 +146,15 @@ async def serve_socket(
 
             await server.serve(stop, started)
 
-    with stop_on_signals(stop):
-        stop_with_parent(stop)
-        serving = asyncio.create_task(open_and_serve())
-        stopped = asyncio.create_task(stop.wait())
-        await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        if stop.is_set() and not accepting.is_set():
-            serving.cancel()  # a stop need not wait for a model to load
-        with suppress(asyncio.CancelledError):
-            await serving
+    serving = asyncio.create_task(open_and_serve())
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if stop.is_set() and not accepting.is_set():
+        serving.cancel()
+    with suppress(asyncio.CancelledError):
+        await serving
+    return accepting.is_set()
 
 
 def warn_if_open_to_all(settings: Settings, url: str) -> None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from typing import cast
 
 from hypercorn.app_wrappers import ASGIWrapper
@@ -138,26 +135,3 @@ class Server:
     async def _wait(self, seconds: float) -> None:
         if self._connections:
             await asyncio.wait(tuple(self._connections), timeout=seconds)
-
-
-@contextmanager
-def stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Set ``stop`` on SIGTERM and SIGINT, for as long as the context lasts."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals belong to the main thread
-        return
-    loop = asyncio.get_running_loop()
-    signals = (signal.SIGTERM, signal.SIGINT)
-    previous = {number: signal.getsignal(number) for number in signals}
-    for number in signals:
-        try:
-            loop.add_signal_handler(number, stop.set)
-        except NotImplementedError:  # Windows
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
-    try:
-        yield
-    finally:
-        for number in signals:
-            with suppress(NotImplementedError):
-                loop.remove_signal_handler(number)
-            signal.signal(number, previous[number])
