@@ -12,6 +12,7 @@ from tokenizers import Tokenizer as HfTokenizer
 
 from openjev_core.backends.protocol import ChatTemplate
 from openjev_core.errors import StartupError
+from openjev_core.prompts.pieces import Pieces, pieces_of
 
 FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 
@@ -26,19 +27,18 @@ class PlainTokenizer:
 
     _plain: HfTokenizer
     _whole: HfTokenizer
+    _pieces: Pieces | None
     control_tokens: Mapping[str, int]
     vocab_size: int
 
     def encode(self, text: str, *, control: bool = False) -> list[int]:
         """Token ids; see :class:`~openjev_core.backends.protocol.Tokenizer`."""
+        if self._pieces is not None and not control:
+            return self._pieces.encode(text)
         # A batch of one: the fast form, which leaves out each token's place in the text, exists for batches alone.
         form = self._whole if control else self._plain
         ids: list[int] = form.encode_batch_fast([text], add_special_tokens=False)[0].ids
         return ids
-
-    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        """Plain token ids of several texts."""
-        return [encoding.ids for encoding in self._plain.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ``ids``."""
@@ -84,6 +84,7 @@ def tokenizer_from(definition: Mapping[str, Any]) -> PlainTokenizer:
     return PlainTokenizer(
         plain_form,
         whole_form,
+        pieces_of(plain, plain_form),
         {token["content"]: token["id"] for token in added},
         # Ids need not be dense: the vocabulary ends after the highest one.
         max(whole_form.get_vocab(with_added_tokens=True).values()) + 1,

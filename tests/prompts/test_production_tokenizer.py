@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from prompt_cases import CASES, TRANSCRIPT, model_of, written
+from tokenizers import Tokenizer
 
 from openjev_core import RequestError
 from openjev_core.errors import StartupError
@@ -23,12 +25,24 @@ BUILDER = Path(__file__).parents[3] / "shared" / "qwen3.6" / "make_model_dir.py"
 
 
 @pytest.fixture(scope="module")
-def qwen(tmp_path_factory):
+def qwen_folder(tmp_path_factory):
     if not BUILDER.exists():
         pytest.skip(f"{BUILDER} is not there")
     folder = tmp_path_factory.mktemp("qwen")
     subprocess.run([sys.executable, BUILDER, folder], check=True, timeout=300)
-    return load_tokenizer(str(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def qwen(qwen_folder):
+    return load_tokenizer(str(qwen_folder))
+
+
+@pytest.fixture(scope="module")
+def qwen_library(qwen_folder):
+    """The library's tokenizer with every added token taken out, as text is read."""
+    definition = json.loads((qwen_folder / "tokenizer.json").read_text("utf-8"))
+    return Tokenizer.from_str(json.dumps({**definition, "added_tokens": [], "post_processor": None}))
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +124,12 @@ def test_a_cut_adds_few_tokens(qwen, text, at):
     tokenizer, _ = qwen
     parts = len(tokenizer.encode(text[:at])) + len(tokenizer.encode(text[at:]))
     assert parts - len(tokenizer.encode(text)) <= 4
+
+
+@given(st.text(max_size=60) | st.text(st.characters(max_codepoint=127), max_size=60))
+@settings(max_examples=500)
+def test_its_pieces_are_known(qwen, qwen_library, text):
+    """Also for the expression and the merges of the real one."""
+    tokenizer, _ = qwen
+    assert tokenizer._pieces is not None
+    assert qwen_library.encode(text, add_special_tokens=False).ids == tokenizer.encode(text)

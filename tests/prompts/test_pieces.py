@@ -1,0 +1,169 @@
+"""Text from the memory of pieces: token for token what the library gives, for every expression that is understood."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+from openjev_core.prompts import pieces as memory
+from openjev_core.prompts.pieces import cutter, expression_of, pieces_of
+
+CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+EXPRESSIONS = {
+    "with marks": CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "digits by three": CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "byte level": None,
+}
+# Words, code, tables and blank lines: a corpus whose merges reach to the edges of pieces of every kind.
+CORPUS = [
+    Path(__file__).read_text("utf-8"),
+    "Don't. I'LL  say:\n\n\t'tis 12345, isn't it?\r\n" * 50,
+    "été, naïve; 中文 " * 50,
+]
+
+KINDS = st.sampled_from(
+    ["abcZ", "'sStTrevmld", " \n\r\t\x0b\x0c", "0123", "!-.,(){}#", "\x00\x1c\x1f\x7f", "é\u0301中\x85\u2019🙂"]
+)
+TEXTS = st.lists(KINDS.flatmap(st.sampled_from), max_size=40).map("".join)
+
+
+def trained(expression, normalizer=None):
+    tokenizer = Tokenizer(models.BPE())
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=expression is None)
+    split = [] if expression is None else [pre_tokenizers.Split(Regex(expression), "isolated")]
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*split, byte_level]) if split else byte_level
+    tokenizer.normalizer = normalizer
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator(CORPUS, trainers.BpeTrainer(vocab_size=2000, initial_alphabet=alphabet))
+    return tokenizer
+
+
+def with_memory(tokenizer):
+    return pieces_of(json.loads(tokenizer.to_str()), tokenizer)
+
+
+def ids(tokenizer, text):
+    return tokenizer.encode(text, add_special_tokens=False).ids
+
+
+@pytest.fixture(scope="module", params=EXPRESSIONS)
+def tokenizer(request):
+    return trained(EXPRESSIONS[request.param], normalizers.NFC())
+
+
+@pytest.fixture(scope="module")
+def known(tokenizer):
+    return with_memory(tokenizer)
+
+
+@given(TEXTS)
+@settings(max_examples=500)
+def test_any_text(tokenizer, known, text):
+    assert ids(tokenizer, text) == known.encode(text)
+
+
+@pytest.mark.parametrize("text", [*CORPUS, "", "\n", "a\n\nb", "a\n \nb", "é\na", "word " * 3000, "x" * 5000])
+def test_a_text_that_is_new_and_one_that_comes_again(tokenizer, known, text):
+    wanted = ids(tokenizer, text)
+    assert [wanted, wanted] == [known.encode(text), known.encode(text)]
+
+
+class Counting:
+    """A library that notes what it is asked."""
+
+    def __init__(self, library):
+        self.library = library
+        self.asked = []
+
+    def encode_batch_fast(self, texts, *, add_special_tokens):
+        self.asked.extend(texts)
+        return self.library.encode_batch_fast(texts, add_special_tokens=add_special_tokens)
+
+
+@pytest.fixture
+def counted():
+    tokenizer = trained(None)
+    library = Counting(tokenizer)
+    pieces = pieces_of(json.loads(tokenizer.to_str()), library)
+    library.asked.clear()
+    return pieces, library
+
+
+def test_known_pieces_are_not_asked_for(counted):
+    pieces, library = counted
+    pieces.encode("one two")
+    pieces.encode("two one one two")
+    assert ["one", " two", "two", " one"] == sorted(library.asked, key=["one", " two", "two", " one"].index)
+
+
+def test_only_the_lines_that_are_not_ascii_are_asked_for(counted):
+    pieces, library = counted
+    pieces.encode("one\ntwo")
+    library.asked.clear()
+    pieces.encode("one\ntwo\nan été day\ntwo\none")
+    assert ["an été day\n"] == [text for text in library.asked if not text.isascii()]
+
+
+def test_a_text_of_many_new_pieces_is_asked_for_whole_and_learned_in_part(counted, monkeypatch):
+    monkeypatch.setattr(memory, "LEARNED_AT_ONCE", 3)
+    pieces, library = counted
+    text = " a b c d e"
+    assert ids(library.library, text) == pieces.encode(text)
+    assert [text] == [asked for asked in library.asked if len(asked) > 2]
+    library.asked.clear()
+    assert ids(library.library, text) == pieces.encode(text)
+    assert 2 == len(library.asked)
+
+
+def test_a_piece_that_is_too_long_is_not_kept(counted):
+    pieces, library = counted
+    for _ in range(2):
+        assert ids(library.library, "x" * 100) == pieces.encode("x" * 100)
+    assert ["x" * 100] * 2 == library.asked
+
+
+def test_learning_starts_over_when_there_is_no_more_room(counted, monkeypatch):
+    monkeypatch.setattr(memory, "CAPACITY", 4)
+    pieces, library = counted
+    pieces.encode(" a b c d")
+    pieces.encode(" e")
+    library.asked.clear()
+    pieces.encode(" e")
+    assert [] == library.asked
+    pieces.encode(" a")
+    assert [" a"] == library.asked
+
+
+def test_a_tokenizer_that_does_not_keep_to_its_expression_has_none():
+    """Whatever the reason: the library is compared with, not trusted to be what its definition says."""
+    definition = json.loads(trained(None).to_str())
+    assert pieces_of(definition, trained(EXPRESSIONS["with marks"])) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": {"type": "Unigram"}},
+        {"model": {"type": "BPE", "dropout": 0.1}},
+        {"normalizer": {"type": "Lowercase"}},
+        {"pre_tokenizer": None},
+        {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True, "use_regex": True}},
+        {"pre_tokenizer": {"type": "Metaspace"}},
+    ],
+)
+def test_what_does_more_than_cut_is_not_understood(change):
+    definition = json.loads(trained(None).to_str())
+    assert expression_of(definition) is not None
+    assert expression_of({**definition, **change}) is None
+
+
+@pytest.mark.parametrize("expression", [r"\p{Lu}+|\s+", r"(a|b)+", r"[a-", r"(?<=x)\s"])
+def test_an_expression_that_is_not_understood(expression):
+    assert cutter(expression) is None
