@@ -8,11 +8,10 @@ own, and what happened to it is recorded.
 from __future__ import annotations
 
 import importlib
-import re
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -25,6 +24,7 @@ from attrs import frozen
 from openjev_core.observation import FinishedEvaluation
 from openjev_core.plugins import hookspecs
 from openjev_core.plugins.contract import type_fault
+from openjev_core.plugins.declared import Unreadable, declared, identity_of, normalised
 from openjev_core.plugins.problems import complaint_of
 from openjev_core.question import QuestionType
 
@@ -67,9 +67,15 @@ class PluginEntry:
 
 @frozen
 class Registry:
-    """The installed question types: a value, handed to the engine and the app."""
+    """The installed question types: a value, handed to the engine and the app.
+
+    Attributes:
+        entries: Every plugin and what became of it.
+        warnings: Lines for a person: names of distributions to leave alone that name none.
+    """
 
     entries: tuple[PluginEntry, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def types(self) -> Mapping[str, QuestionType[Any, Any]]:
@@ -103,7 +109,7 @@ def load_registry(disabled: Collection[str] = ()) -> Registry:
     Args:
         disabled: Names of distributions to leave alone.
     """
-    return registry_from(entry_points(group=hookspecs.PROJECT), disabled)
+    return registry_from(declared(hookspecs.PROJECT), disabled)
 
 
 def registry_of(*types: QuestionType[Any, Any]) -> Registry:
@@ -121,46 +127,84 @@ def registry_of(*types: QuestionType[Any, Any]) -> Registry:
     return Registry((entry,))
 
 
-def registry_from(points: Iterable[EntryPoint], disabled: Collection[str] = ()) -> Registry:
+def registry_from(found: Iterable[EntryPoint | Unreadable], disabled: Collection[str] = ()) -> Registry:
     """Load these entry points; see :func:`load_registry`."""
     blocked = {normalised(name) for name in disabled}
-    entries = [load_entry(point, blocked) for point in sorted(points, key=entry_order)]
+    entries = [
+        unreadable_entry(one, blocked) if isinstance(one, Unreadable) else load_entry(one, blocked)
+        for one in sorted(found, key=entry_order)
+    ]
     entries = mark_conflicts(entries, lambda entry: [entry.name], "entry-point name")
     entries = mark_conflicts(entries, lambda entry: [t.name for t in entry.types], "question type")
-    return Registry(tuple(mark_conflicts(entries, lambda entry: entry.commands, "command")))
+    entries = mark_conflicts(entries, lambda entry: entry.commands, "command")
+    return Registry(tuple(entries), idle_names(disabled, entries))
 
 
-def normalised(distribution: str) -> str:
-    """A distribution's name as packaging compares it."""
-    return re.sub(r"[-_.]+", "-", distribution).lower()
+def idle_names(disabled: Iterable[str], entries: Iterable[PluginEntry]) -> tuple[str, ...]:
+    """A warning for each name that disables nothing: a misspelt one must not leave its plugin running in silence."""
+    names = sorted({entry.distribution for entry in entries})
+    known = {normalised(name) for name in names}
+    return tuple(
+        f"OPENJEV_DISABLE_PLUGINS: {name!r} disables nothing; distributions with plugins: {', '.join(names) or 'none'}"
+        for name in disabled
+        if normalised(name) not in known
+    )
 
 
-def entry_order(point: EntryPoint) -> tuple[bool, str, str]:
+def entry_order(found: EntryPoint | Unreadable) -> tuple[bool, str, str]:
     """The project's own first, then by name, so that a listing does not depend on installation order."""
-    distribution = (point.dist and point.dist.name) or "unknown"
-    return normalised(distribution) != hookspecs.PROJECT, distribution, point.name
+    if isinstance(found, Unreadable):
+        return True, found.identity.name, ""
+    distribution = identity_of(found.dist).name
+    return normalised(distribution) != hookspecs.PROJECT, distribution, found.name
+
+
+def blocked_entry(name: str, distribution: str, version: str) -> PluginEntry:
+    """An entry point that is left alone."""
+    return PluginEntry(
+        name=name,
+        distribution=distribution,
+        version=version,
+        status="blocked",
+        cause="disabled by OPENJEV_DISABLE_PLUGINS",
+    )
+
+
+def unreadable_entry(found: Unreadable, blocked: Collection[str]) -> PluginEntry:
+    """A distribution of which nobody knows whether it has plugins."""
+    entry = blocked_entry("unknown", found.identity.name, found.identity.version)
+    if normalised(found.identity.name) in blocked:
+        return entry
+    return attrs.evolve(entry, status="failed", cause=found.fault)
 
 
 def load_entry(point: EntryPoint, blocked: Collection[str]) -> PluginEntry:
     """Load one entry point. Whatever goes wrong becomes its status and cause."""
-    # Half an installation may lack the file that tells name and version.
-    distribution = (point.dist and point.dist.name) or "unknown"
-    entry = PluginEntry(
-        name=point.name,
-        distribution=distribution,
-        version=(point.dist and point.dist.version) or "unknown",
-        status="blocked",
-        cause="disabled by OPENJEV_DISABLE_PLUGINS",
-    )
-    if normalised(distribution) in blocked:
+    distribution = identity_of(point.dist)
+    entry = blocked_entry(point.name, distribution.name, distribution.version)
+    if normalised(distribution.name) in blocked:
         return entry
+    if distribution.fault:
+        return attrs.evolve(entry, status="failed", cause=f"{distribution.fault}; reinstall {distribution.name}")
     try:
-        contributed = contributions_of(point.load())
+        contributed = contributions_of(loaded(point))
     except KeyboardInterrupt:  # a person's, who wants the program to end
         raise
     except BaseException as error:  # noqa: BLE001 - also a SystemExit: a plugin may raise anything; it is recorded and shown
         return attrs.evolve(entry, status="failed", cause=describe(error, point))
     return attrs.evolve(entry, status="loaded", cause=None, **contributed)
+
+
+def loaded(point: EntryPoint) -> object:
+    """What an entry point names.
+
+    Raises:
+        ValueError: It names nothing.
+        BaseException: Whatever the import raises.
+    """
+    if not point.pattern.match(point.value):
+        raise ValueError('the entry point names no module; write `name = "package.module"`')
+    return point.load()
 
 
 def describe(error: BaseException, point: EntryPoint) -> str:

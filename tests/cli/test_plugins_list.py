@@ -11,15 +11,15 @@ import pytest
 
 import openjev_core
 from openjev_core.cli.app import app
-from openjev_core.plugins import hookspecs, registry
+from openjev_core.plugins import declared, hookspecs
 
 
 @pytest.fixture
 def broken(monkeypatch):
     """A plugin that does not import, beside the installed ones."""
     point = EntryPoint("broken", "not_there_at_all", "openjev")
-    installed = registry.entry_points
-    monkeypatch.setattr(registry, "entry_points", lambda **query: [*installed(**query), point])
+    installed = declared.entry_points
+    monkeypatch.setattr(declared, "entry_points", lambda **query: [*installed(**query), point])
 
 
 def listed(openjev):
@@ -60,8 +60,17 @@ def test_a_blocked_plugin_says_so(openjev, monkeypatch):
     assert {"blocked"} == {row["status"] for row in listed(openjev).values()}
 
 
+def test_a_name_that_disables_nothing_is_told(openjev, monkeypatch):
+    monkeypatch.setenv("OPENJEV_DISABLE_PLUGINS", "openjev-cion")
+    for more in ((), ("--json",)):
+        result = openjev("plugins", "list", *more)
+        assert 0 == result.exit_code
+        assert "OPENJEV_DISABLE_PLUGINS: 'openjev-cion' disables nothing" in result.stderr
+    assert "loaded" == listed(openjev)["noul"]["status"]
+
+
 def test_nothing_installed_is_said(openjev, monkeypatch):
-    monkeypatch.setattr(registry, "entry_points", lambda **_: [])
+    monkeypatch.setattr(declared, "entry_points", lambda **_: [])
     assert openjev("plugins", "list").stdout.startswith("no plugins are installed")
     assert [] == json.loads(openjev("plugins", "list", "--json").stdout)
 
@@ -75,7 +84,7 @@ def adding(monkeypatch):
         module.openjev_commands = openjev_core.hookimpl(lambda: commands)
         module.openjev_commands.__name__ = "openjev_commands"
         monkeypatch.setitem(sys.modules, "coin_plugin", module)
-        monkeypatch.setattr(registry, "entry_points", lambda **_: [EntryPoint("coin", "coin_plugin", "openjev")])
+        monkeypatch.setattr(declared, "entry_points", lambda **_: [EntryPoint("coin", "coin_plugin", "openjev")])
 
     return add
 

@@ -14,7 +14,7 @@ from openjev_core.cli import logs
 from openjev_core.cli.logs import JsonLines, TextLines
 from openjev_core.cli.serve import announcement
 from openjev_core.engine.engine import engine_for
-from openjev_core.plugins import registry
+from openjev_core.plugins import declared, registry
 from openjev_core.settings import Settings
 
 
@@ -31,8 +31,8 @@ def served(monkeypatch):
 def broken(monkeypatch):
     """A plugin that does not import, beside the installed ones."""
     point = EntryPoint("broken", "not_there_at_all", "openjev")
-    installed = registry.entry_points
-    monkeypatch.setattr(registry, "entry_points", lambda **query: [*installed(**query), point])
+    installed = declared.entry_points
+    monkeypatch.setattr(declared, "entry_points", lambda **query: [*installed(**query), point])
 
 
 def test_flags_win_over_the_environment_and_it_over_the_preset(openjev, served, monkeypatch):
@@ -59,6 +59,11 @@ def test_a_failed_plugin_ends_the_start_unless_told_to_go_on(openjev, served):
         assert part in result.stderr
     assert 0 == openjev("serve", "--skip-failed-plugins").exit_code
     assert {"noul", "choice", "score"} == set(served[0][1]["registry"].types)
+
+
+def test_a_name_that_disables_no_plugin_is_told(openjev, served, caplog):
+    assert 0 == openjev("serve", "--disable-plugins", "openjev-cion").exit_code
+    assert any("'openjev-cion' disables nothing" in message for message in caplog.messages)
 
 
 def test_no_flag_takes_a_secret(openjev):

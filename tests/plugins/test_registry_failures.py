@@ -113,6 +113,54 @@ def test_a_distribution_without_metadata_loads_and_is_unknown(site):
     assert ("unknown", "unknown", "loaded") == (entry.distribution, entry.version, entry.status)
 
 
+DAMAGED_POINTS = {
+    "no UTF-8": b"\xff\xfe[openjev]\n",
+    "no entry points": b"[openjev]\nnonsense\n",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED_POINTS)
+def test_entry_points_that_cannot_be_read_are_a_failure_of_that_distribution(site, damage):
+    install(site, "openjev-coin", WORKING)
+    install(site, "zz-damaged", WORKING, version="3.0")
+    next(site.glob("zz_damaged*/entry_points.txt")).write_bytes(DAMAGED_POINTS[damage])
+    registry = load_registry()
+    (failure,) = registry.failures
+    assert ("unknown", "zz-damaged", "3.0", "failed") == (
+        failure.name, failure.distribution, failure.version, failure.status,
+    )  # fmt: skip
+    assert failure.cause.startswith("entry_points.txt cannot be read: ")
+    assert failure.cause.endswith("; reinstall zz-damaged")
+    assert BUILT_IN | {"coin"} == set(registry.types)
+    assert () == load_registry(["zz_damaged"]).failures
+
+
+def test_metadata_that_cannot_be_read_is_a_failure_of_that_plugin(site):
+    install(site, "openjev-coin", WORKING)
+    install(site, "openjev-dice", working(name="'dice'"))
+    next(site.glob("openjev_coin*/METADATA")).write_bytes(b"Name: openjev-coin\n\xff\n")
+    registry = load_registry()
+    (failure,) = registry.failures
+    assert ("openjev_coin", "openjev_coin", "1.0") == (failure.name, failure.distribution, failure.version)
+    assert failure.cause.startswith("METADATA cannot be read: UnicodeDecodeError")
+    assert BUILT_IN | {"dice"} == set(registry.types)
+    assert () == load_registry(["openjev-coin"]).failures
+
+
+def test_an_entry_point_without_a_module(site):
+    install(site, "openjev-coin", WORKING)
+    next(site.glob("openjev_coin*/entry_points.txt")).write_text("[openjev]\ncoin = \n")
+    (failure,) = load_registry().failures
+    assert 'the entry point names no module; write `name = "package.module"`' in failure.cause
+
+
+def test_a_name_that_disables_nothing_is_a_warning(site):
+    install(site, "openjev-coin", WORKING)
+    (warning,) = load_registry(["openjev_coin", "openjev-cion"]).warnings
+    assert warning.startswith("OPENJEV_DISABLE_PLUGINS: 'openjev-cion' disables nothing; ")
+    assert warning.endswith("distributions with plugins: openjev, openjev-coin")
+
+
 def test_a_summary_that_is_no_text_is_refused(site):
     install(site, "openjev-coin", working(summary="7"))
     (failure,) = load_registry().failures

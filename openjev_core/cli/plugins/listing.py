@@ -15,10 +15,13 @@ def list_plugins(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """List question types: name, distribution and version, status, summary; what did not load, with the cause."""
+    from openjev_core.cli.failures import complain  # noqa: PLC0415
     from openjev_core.cli.setting_flags import settings_from  # noqa: PLC0415
     from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
 
     registry = load_registry(settings_from({}).settings.disable_plugins)
+    for warning in registry.warnings:
+        complain(warning)
     rows = [row for entry in registry.entries for row in rows_of(entry)]
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
