@@ -32,7 +32,8 @@ class Threads:
     def __init__(self, places: int) -> None:
         self._places = asyncio.Semaphore(places)
         self._idle: list[_Worker] = []
-        weakref.finalize(self, _dismiss, self._idle)
+        self._all: list[_Worker] = []
+        weakref.finalize(self, _dismiss, self._all)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run ``work`` in a thread. Cancelling the caller leaves the work to end by itself."""
@@ -40,7 +41,7 @@ class Threads:
         call = _Call(work, self._places)
         try:
             # The one that ended last: its memory is warm, and a quiet server keeps using few.
-            worker = self._idle.pop() if self._idle else _Worker(self._idle)
+            worker = self._idle.pop() if self._idle else self._one_more()
         except RuntimeError:  # the system has no more threads
             call.leave()
             raise
@@ -50,6 +51,11 @@ class Threads:
         except asyncio.CancelledError:
             call.loop.call_later(PATIENCE, call.leave)
             raise
+
+    def _one_more(self) -> _Worker:
+        worker = _Worker(self._idle)
+        self._all.append(worker)
+        return worker
 
 
 class _Worker:
@@ -76,9 +82,9 @@ class _Worker:
             settle(outcome)
 
 
-def _dismiss(idle: list[_Worker]) -> None:
-    """End the threads of an engine that is gone."""
-    for worker in idle:
+def _dismiss(workers: list[_Worker]) -> None:
+    """End the threads of an engine that is gone: those that are busy after their work."""
+    for worker in workers:
         worker.calls.put(None)
 
 

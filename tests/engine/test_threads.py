@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import threading
 
 import pytest
@@ -81,6 +82,23 @@ async def test_work_that_hangs_loses_its_place(monkeypatch):
     await asyncio.sleep(0.01)
     # Its end, at last, gives no second place back.
     assert 1 == threads._places._value
+
+
+async def test_threads_end_with_what_they_work_for():
+    before = set(threading.enumerate())
+    threads, go, started = Threads(2), threading.Event(), threading.Event()
+    busy = asyncio.create_task(threads.run(lambda: (started.set(), go.wait(10))))
+    await until(started.is_set)
+    await threads.run(lambda: 1)
+    assert 2 == len(set(threading.enumerate()) - before)
+    busy.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await busy
+    del threads, busy
+    gc.collect()
+    await until(lambda: 1 == len(set(threading.enumerate()) - before))
+    go.set()
+    await until(lambda: not set(threading.enumerate()) - before)
 
 
 async def test_a_caller_that_leaves_while_waiting_takes_no_place():
