@@ -6,8 +6,8 @@ A field's variable is ``OPENJEV_`` and its name in capitals. Adding a setting is
 from __future__ import annotations
 
 import difflib
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from decimal import Decimal
 from ipaddress import ip_address
 from typing import Any, Literal, cast
 
@@ -16,6 +16,20 @@ from attrs import frozen
 
 from openjev_core.distribution import ConfidenceFormula
 from openjev_core.errors import SettingsError
+from openjev_core.setting_values import (
+    HiddenError,
+    Parser,
+    flag,
+    integer,
+    networks,
+    one_of,
+    order_count,
+    origins,
+    positive,
+    server_url,
+    text,
+    words,
+)
 
 PREFIX = "OPENJEV_"
 CLIENT = "OPENJEV_URL"
@@ -24,79 +38,6 @@ TESTS = "OPENJEV_TEST_"
 """What the variables that belong to the tests begin with."""
 
 Origin = Literal["default", "environment", "flag", "preset"]
-Parser = Callable[[str], Any]
-
-
-def text(value: str) -> str:
-    """A string that says something."""
-    if not value.strip():
-        raise ValueError("a non-empty string")
-    return value
-
-
-def integer(low: int, high: int | None = None) -> Parser:
-    """An integer in a closed range."""
-
-    def parse(value: str) -> int:
-        accepted = f"an integer from {low}" + (f" to {high}" if high is not None else " up")
-        try:
-            number = int(value)
-        except ValueError:
-            raise ValueError(accepted) from None
-        if number < low or (high is not None and number > high):
-            raise ValueError(accepted)
-        return number
-
-    return parse
-
-
-def positive(value: str) -> float:
-    """A finite number above 0."""
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError("a finite number above 0")
-    return number
-
-
-def one_of(*values: str) -> Parser:
-    """One of a few words."""
-
-    def parse(value: str) -> str:
-        if value not in values:
-            raise ValueError("one of " + ", ".join(values))
-        return value
-
-    return parse
-
-
-def flag(value: str) -> bool:
-    """On or off."""
-    known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-    if value.lower() not in known:
-        raise ValueError("1, true, yes, on, 0, false, no or off")
-    return known[value.lower()]
-
-
-def words(value: str) -> tuple[str, ...]:
-    """A comma-separated list."""
-    found = tuple(word.strip() for word in value.split(",") if word.strip())
-    if value and not found:
-        # An API key of "," must not open the server to everyone.
-        raise ValueError("a comma-separated list of at least one entry")
-    return found
-
-
-def order_count(value: str) -> int | Literal["full", "adaptive"]:
-    """How many orders of its options a readout is read in."""
-    if value in ("full", "adaptive"):
-        return cast('Literal["full", "adaptive"]', value)
-    try:
-        return cast("int", integer(1)(value))
-    except ValueError:
-        raise ValueError("an integer from 1 up, full or adaptive") from None
 
 
 def setting(default: Any, parse: Parser, meaning: str, *, secret: bool = False) -> Any:
@@ -107,12 +48,14 @@ def setting(default: Any, parse: Parser, meaning: str, *, secret: bool = False) 
 
 def _check_value(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
     """Hold settings that code makes to the rules of those that are read from text."""
-    if value == field.default:
+    if value is None and field.default is None:
         return
     parsed = parse_value(field, value, f"Settings.{field.name}")
-    if parsed != value:
+    # 8000.0 is 8000 and True is 1 to Python, and neither is a port.
+    if parsed != value or not (type(parsed) is type(value) or (type(parsed), type(value)) == (float, int)):
         raise SettingsError(
-            f"Settings.{field.name}: expected a {type(parsed).__name__}, found a {type(value).__name__}"
+            f"Settings.{field.name}: expected a value of type {type(parsed).__name__}, found one of type "
+            f"{type(value).__name__}"
         )
 
 
@@ -131,9 +74,11 @@ class Settings:
     served_model_name: str | None = setting(
         None, text, "public model id, passed to SGLang too; the profile's when unset"
     )
-    connect: str | None = setting(None, text, "URL of a running SGLang (or a router before several) to serve from")
+    connect: str | None = setting(
+        None, server_url, "URL of a running SGLang (or a router before several) to serve from"
+    )
     sglang_python: str | None = setting(None, text, "Python that has SGLang: start it as a child and serve from it")
-    llama_server: str | None = setting(None, text, "URL of a running llama-server to serve from")
+    llama_server: str | None = setting(None, server_url, "URL of a running llama-server to serve from")
     profile: str = setting("qwen36", text, "SGLang launch profile")
     frontend: Literal["rust", "python"] = setting("rust", one_of("rust", "python"), "SGLang's HTTP front end")
     fanout: Literal["batch", "calls"] = setting(
@@ -149,7 +94,7 @@ class Settings:
     keyfile: str | None = setting(None, text, "the certificate's private key in PEM")
     workers: int = setting(1, integer(1, 64), "processes that serve, each with its share of the concurrency limits")
     trusted_proxies: tuple[str, ...] = setting(
-        (), words, "addresses or networks whose X-Forwarded-For is believed, comma-separated"
+        (), networks, "addresses or networks whose X-Forwarded-For is believed, comma-separated"
     )
     max_questions: int = setting(64, integer(1), "questions in a request")
     max_answers: int = setting(64, integer(2, 1000), "options in a readout")
@@ -177,7 +122,7 @@ class Settings:
     disable_plugins: tuple[str, ...] = setting((), words, "distributions whose plugins are not loaded, comma-separated")
     log_format: Literal["text", "json"] = setting("text", one_of("text", "json"), "log lines")
     tracing: bool = setting(False, flag, "send OpenTelemetry traces; needs openjev[otel], and OTEL_* say where")
-    cors_origins: tuple[str, ...] = setting((), words, "origins that browsers may call from, comma-separated")
+    cors_origins: tuple[str, ...] = setting((), origins, "origins that browsers may call from, comma-separated")
     debug_prompts: bool | None = setting(None, flag, "serve POST /v1/prompts; when unset, on a loopback address only")
 
 
@@ -239,10 +184,13 @@ def parse_value(field: attrs.Attribute[Any], raw: Any, shown: str) -> Any:
     """``raw`` as the field's type, or :class:`SettingsError` in terms of ``shown``, the name that the user gave."""
     if isinstance(raw, (tuple, list)):
         raw = ",".join(raw)
+    # Python writes floats with an exponent where that is shorter.
+    written = f"{Decimal(repr(raw)):f}" if isinstance(raw, float) else str(raw)
     try:
-        return field.metadata["parse"](str(raw))
+        return field.metadata["parse"](written)
     except ValueError as error:
-        found = "the value given" if field.metadata["secret"] else repr(raw)
+        hidden = field.metadata["secret"] or isinstance(error, HiddenError)
+        found = "the value given" if hidden else repr(raw)
         raise SettingsError(f"{shown}: expected {error}, found {found}") from None
 
 

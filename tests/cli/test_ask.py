@@ -202,7 +202,7 @@ def test_both_ways_at_once_or_neither_is_refused(openjev, args):
 
 def test_a_setting_that_is_wrong(openjev, file):
     result = openjev("ask", file, "--temperature", "0")
-    expected = (2, "openjev: --temperature: expected a finite number above 0, found '0'\n")
+    expected = (2, "openjev: --temperature: expected a finite number above 0, such as 0.5 or 120, found '0'\n")
     assert expected == (result.exit_code, result.stderr)
 
 

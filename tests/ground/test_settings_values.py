@@ -14,7 +14,7 @@ ACCEPTED = {
     "model": [("Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B")],
     "revision": [("main", "main")],
     "served_model_name": [("a/b", "a/b")],
-    "connect": [("http://127.0.0.1:30000", "http://127.0.0.1:30000")],
+    "connect": [(url, url) for url in ("http://127.0.0.1:30000", "https://[::1]", "http://router/sglang/")],
     "llama_server": [("http://127.0.0.1:8080", "http://127.0.0.1:8080")],
     "frontend": [("rust", "rust"), ("python", "python")],
     "fanout": [("batch", "batch"), ("calls", "calls")],
@@ -31,7 +31,7 @@ ACCEPTED = {
     "max_concurrent_requests": [("1", 1)],
     "max_concurrent_branches": [("1", 1)],
     "request_timeout": [("0.5", 0.5), ("120", 120.0)],
-    "temperature": [("0.001", 0.001), ("1e3", 1000.0)],
+    "temperature": [("0.001", 0.001), ("1000", 1000.0)],
     "confidence": [("entropy", "entropy"), ("jev", "jev")],
     "orders": [("1", 1), ("64", 64), ("full", "full"), ("adaptive", "adaptive")],
     "prior": [("off", "off"), ("contentless", "contentless")],
@@ -41,7 +41,14 @@ ACCEPTED = {
     "disable_plugins": [("openjev,other", ("openjev", "other"))],
     "log_format": [("json", "json")],
     "tracing": [("1", True), ("FALSE", False)],
-    "cors_origins": [("https://a.example", ("https://a.example",))],
+    "cors_origins": [
+        ("https://a.example", ("https://a.example",)),
+        ("*", ("*",)),
+        (
+            "http://localhost:3000,chrome-extension://abc,null",
+            ("http://localhost:3000", "chrome-extension://abc", "null"),
+        ),
+    ],
     "debug_prompts": [("on", True), ("no", False)],
 }
 
@@ -50,8 +57,22 @@ REFUSED = {
     "frontend": ["go", "Rust"],
     "fanout": ["all"],
     "threads": ["0", "x", "1.5"],
+    "connect": ["127.0.0.1:30000", "sglang", "ftp://x", "http://", "http://x:port", "http://x?y=1", "http://x#y"],
+    "llama_server": ["http://x y", "unix:///run/llama"],
+    "trusted_proxies": ["localhost", "10.0.0.0/99", "10.0.0.1/8", "::1,*"],
+    "cors_origins": [
+        "a.example",
+        "https://a.example/",
+        "https://a.example/x",
+        "https://A.example",
+        "https://a.example:443",
+        "https://*.example/",
+        "http://u@a",
+        "https://a:b",
+        "http://a,b",
+    ],
     "host": [" "],
-    "port": ["-1", "65536", "http"],
+    "port": ["-1", "65536", "http", "8_000", "\u0668\u0660", "8000.0", "+1", " 80", "9" * 5000],
     "workers": ["0", "65"],
     "max_questions": ["0"],
     "max_answers": ["1", "1001"],
@@ -60,7 +81,7 @@ REFUSED = {
     "max_total_input_tokens": ["0"],
     "max_concurrent_requests": ["0"],
     "max_concurrent_branches": ["-5"],
-    "request_timeout": ["0", "-1", "inf", "nan", "soon"],
+    "request_timeout": ["0", "-1", "inf", "nan", "soon", "1e-320", "1_0", "\uff11", ".5", "9" * 400],
     "startup_timeout": ["0"],
     "temperature": ["0", "-1", "nan", "inf", ""],
     "confidence": ["gini"],
@@ -152,15 +173,30 @@ def test_secrets_are_never_echoed():
     assert "the value given" in str(refused.value)
 
 
+@pytest.mark.parametrize("url", ["http://user:hush@x", "https://hush@x:1/", "http://:hush@x"])
+@pytest.mark.parametrize("name", ["connect", "llama_server"])
+def test_a_password_in_an_address_is_neither_taken_nor_shown(name, url):
+    with pytest.raises(SettingsError) as refused:
+        load_settings({variable(name): url})
+    assert "without a user or password: OPENJEV_BACKEND_API_KEY takes the server's key" in str(refused.value)
+    assert "hush" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"temperature": 0}, "temperature: expected a finite number above 0, found 0"),
+        ({"temperature": 0}, "temperature: expected a finite number above 0, such as 0.5 or 120, found 0"),
         ({"temperature": math.nan}, "temperature: expected a finite number"),
         ({"max_answers": 1}, "max_answers: expected an integer from 2"),
-        ({"port": "8000"}, "port: expected a int, found a str"),
+        ({"port": "8000"}, "port: expected a value of type int, found one of type str"),
+        ({"port": 8000.0}, "port: expected an integer from 0 to 65535, found 8000.0"),
+        ({"orders": True}, "orders: expected an integer from 1 up, full or adaptive, found True"),
+        ({"tracing": 0}, "tracing: expected a value of type bool, found one of type int"),
+        ({"workers": None}, "workers: expected an integer"),
+        ({"api_key": []}, "api_key: expected a value of type tuple, found one of type list"),
+        ({"cors_origins": ("x",)}, "cors_origins: expected origins as browsers send them"),
         ({"orders": "some"}, "orders: expected an integer from 1 up, full or adaptive"),
-        ({"api_key": "secret-key"}, "api_key: expected a tuple, found a str"),
+        ({"api_key": "secret-key"}, "api_key: expected a value of type tuple, found one of type str"),
         ({"request_timeout": -1.0}, "request_timeout: expected"),
     ],
 )
@@ -171,7 +207,9 @@ def test_settings_made_in_code_are_checked_too(values, said):
 
 
 def test_settings_made_in_code_take_their_own_types():
-    settings = Settings(port=0, orders="full", api_key=("a", "b"), debug_prompts=True, request_timeout=5)
+    settings = Settings(
+        port=0, orders="full", api_key=("a", "b"), debug_prompts=True, request_timeout=5, temperature=1e-7
+    )
     assert settings == attrs.evolve(settings)
 
 

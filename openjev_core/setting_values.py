@@ -1,0 +1,149 @@
+"""How a setting's text is read: each function gives the value, or says in a ``ValueError`` what is accepted.
+
+Lenient readings are refused. Python's own take digits of any script, ``8_000`` for 8000 and ``1e-320``, which divides
+everything to infinity; and a mistyped address would show only when the first request needs it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from ipaddress import ip_network
+from typing import Any, Literal, cast
+from urllib.parse import urlsplit
+
+Parser = Callable[[str], Any]
+
+INTEGER = re.compile(r"-?[0-9]+")
+DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")
+USUAL_PORTS = {"http": 80, "https": 443}
+
+
+class HiddenError(ValueError):
+    """What is accepted, where the value that was given must not be shown."""
+
+
+def text(value: str) -> str:
+    """A string that says something."""
+    if not value.strip():
+        raise ValueError("a non-empty string")
+    return value
+
+
+def integer(low: int, high: int | None = None) -> Parser:
+    """An integer in a closed range."""
+    accepted = f"an integer from {low}" + (f" to {high}" if high is not None else " up")
+
+    def parse(value: str) -> int:
+        try:
+            # Python refuses thousands of digits, with a ValueError of its own.
+            number = int(value) if INTEGER.fullmatch(value) else None
+        except ValueError:
+            number = None
+        if number is None or number < low or (high is not None and number > high):
+            raise ValueError(accepted)
+        return number
+
+    return parse
+
+
+def positive(value: str) -> float:
+    """A finite number above 0, in decimal digits."""
+    number = float(value) if DECIMAL.fullmatch(value) else math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError("a finite number above 0, such as 0.5 or 120")
+    return number
+
+
+def one_of(*values: str) -> Parser:
+    """One of a few words."""
+
+    def parse(value: str) -> str:
+        if value not in values:
+            raise ValueError("one of " + ", ".join(values))
+        return value
+
+    return parse
+
+
+def flag(value: str) -> bool:
+    """On or off."""
+    known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if value.lower() not in known:
+        raise ValueError("1, true, yes, on, 0, false, no or off")
+    return known[value.lower()]
+
+
+def words(value: str) -> tuple[str, ...]:
+    """A comma-separated list."""
+    found = tuple(word.strip() for word in value.split(",") if word.strip())
+    if value and not found:
+        # An API key of "," must not open the server to everyone.
+        raise ValueError("a comma-separated list of at least one entry")
+    return found
+
+
+def order_count(value: str) -> int | Literal["full", "adaptive"]:
+    """How many orders of its options a readout is read in."""
+    if value in ("full", "adaptive"):
+        return cast('Literal["full", "adaptive"]', value)
+    try:
+        return cast("int", integer(1)(value))
+    except ValueError:
+        raise ValueError("an integer from 1 up, full or adaptive") from None
+
+
+def server_url(value: str) -> str:
+    """The address of a server.
+
+    One with a user or a password is refused: it would turn up in logs and in errors, and keys have their own setting.
+    """
+    accepted = "an http or https URL such as http://127.0.0.1:30000"
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError(accepted) from None
+    if parts.username is not None or parts.password is not None:
+        raise HiddenError(f"{accepted}, without a user or password: OPENJEV_BACKEND_API_KEY takes the server's key")
+    if parts.scheme not in USUAL_PORTS or not host or re.search(r"\s", value):
+        raise ValueError(accepted)
+    if parts.query or parts.fragment:
+        raise ValueError(f"{accepted}, without a query or fragment")
+    return value
+
+
+def networks(value: str) -> tuple[str, ...]:
+    """Addresses and networks in CIDR notation."""
+    found = words(value)
+    for one in found:
+        try:
+            ip_network(one)
+        except ValueError as error:
+            raise ValueError(f"addresses or networks such as 10.0.0.0/8 ({error})") from None
+    return found
+
+
+def origins(value: str) -> tuple[str, ...]:
+    """Origins as browsers send them, or ``*`` for every one. They are compared letter by letter."""
+    found = words(value)
+    for one in found:
+        if one not in ("*", "null") and not is_origin(one):
+            raise ValueError(
+                "origins as browsers send them, such as https://app.example or http://localhost:3000: scheme and host "
+                f"in lower case, no path, no slash at the end, no usual port ({one!r} is none); * allows all"
+            )
+    return found
+
+
+def is_origin(value: str) -> bool:
+    """Whether a browser could send ``value`` as a page's origin."""
+    if not ORIGIN.fullmatch(value) or value != value.lower():
+        return False
+    try:
+        parts = urlsplit(value)
+        return bool(parts.hostname) and (parts.port is None or parts.port != USUAL_PORTS.get(parts.scheme))
+    except ValueError:
+        return False
