@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
+from urllib.parse import unquote
 
 from attrs import define, field, frozen
 
@@ -40,7 +42,7 @@ class Exchange:
     Attributes:
         request_id: On the response, in the log and in traces.
         method: As sent.
-        path: As sent, without the query.
+        path: Without the query; see :func:`path_of`.
         client: Address of the client, or of the proxy before it where proxies are not trusted.
         headers: Lower-case name to value; repeated headers are joined by a comma.
         started: ``time.perf_counter()`` on arrival.
@@ -64,6 +66,16 @@ class Exchange:
     evaluation: Evaluation | None = None
     error: Exception | None = None
     hung_up: bool = False
+
+
+def path_of(scope: Scope) -> str:
+    """A request's path, decoded, but for slashes that were sent encoded: those are no separators."""
+    path: str = scope["path"]
+    # hypercorn has decoded those, too.
+    raw: bytes = scope.get("raw_path") or b""
+    if b"%2f" not in raw.lower():
+        return path
+    return "%2F".join(unquote(part) for part in re.split("%2[Ff]", raw.decode("latin-1")))
 
 
 def joined_headers(headers: Iterable[Header]) -> dict[bytes, bytes]:

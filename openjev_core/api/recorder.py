@@ -6,7 +6,7 @@ import time
 
 from attrs import frozen
 
-from openjev_core.api.exchange import App, Exchange, Message, Receive, Scope, Send, joined_headers
+from openjev_core.api.exchange import App, Exchange, Message, Receive, Scope, Send, joined_headers, path_of
 from openjev_core.api.metrics import Metrics
 from openjev_core.api.proxies import TrustedProxies
 from openjev_core.api.request_id import request_id_for
@@ -40,6 +40,7 @@ class Recorder:
             await self.app(scope, receive, send)
             return
         headers = joined_headers(scope["headers"])
+        scope["path"] = path_of(scope)
         exchange = Exchange(
             request_id=request_id_for(headers.get(b"x-request-id")),
             method=scope["method"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from http import HTTPStatus
 from itertools import chain
@@ -18,13 +19,15 @@ from openjev_core.api.exchange import Reply
 from openjev_core.api.request_id import request_id_for
 from openjev_core.api.serving.server_config import MAX_HEAD_BYTES
 
+WHOLE_URL = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
+
 
 class Http1(H11Protocol):
-    """hypercorn's HTTP/1.1 protocol, changed in three ways.
+    """hypercorn's HTTP/1.1 protocol, changed in four ways.
 
-    What h11 refuses is answered in the wire contract's shape. There are no WebSockets here and no upgrade to cleartext
-    HTTP/2: an Upgrade header is ignored, as HTTP allows, so that such a request gets an ordinary answer. And requests
-    that a client sent ahead are not begun when it has gone.
+    What h11 refuses is answered in the wire contract's shape. A whole URL may stand where the path is expected. There
+    are no WebSockets here and no upgrade to cleartext HTTP/2: an Upgrade header is ignored, as HTTP allows, so that such
+    a request gets an ordinary answer. And requests that a client sent ahead are not begun when it has gone.
 
     Args:
         args: As for hypercorn's.
@@ -90,11 +93,20 @@ class Http1(H11Protocol):
                 headers=list(request.headers),
                 http_version=request.http_version.decode(),
                 method=request.method.decode("ascii"),
-                raw_path=request.target,
+                raw_path=origin_form(request.target),
                 state=self.connection_state,
             )
         )
         self.keep_alive_requests += 1
+
+
+def origin_form(target: bytes) -> bytes:
+    """A request's target as path and query. Proxies get a whole URL there, and HTTP has every server accept one."""
+    whole = WHOLE_URL.match(target)
+    if whole is None:
+        return target
+    rest = target[whole.end() :]
+    return rest if rest.startswith(b"/") else b"/" + rest
 
 
 def refusal(status: int) -> Reply:
