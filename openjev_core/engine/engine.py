@@ -44,7 +44,7 @@ LARGE_BODY = 256 * 1024
 """Bytes of a request from which parsing it would hold up others."""
 
 OWN_DISTRIBUTION = "openjev"
-"""Whose question types are known to return."""
+"""Whose question types are known to return, and to depend on nothing but their question."""
 
 T = TypeVar("T")
 
@@ -313,7 +313,8 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
     if calibration is not None:
         check_calibration(calibration, model.public_name, model.template, registry, settings)
     limits = effective_limits(settings, model)
-    converter = QuestionConverter(registry)
+    own_types = frozenset(name for name in registry.types if registry.distribution_of(name) == OWN_DISTRIBUTION)
+    converter = QuestionConverter(registry, own_types)
     writer = prompt_writer(model.tokenizer, model.template)
     ending = prove(writer).ending
     own = sorted({label for question_type in registry.types.values() for label in question_type.labels})
@@ -323,22 +324,21 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         max_input_tokens=limits.max_input_tokens,
         max_total_input_tokens=limits.max_total_input_tokens,
     )
-    known_to_return = frozenset(name for name in registry.types if registry.distribution_of(name) == OWN_DISTRIBUTION)
     return Engine(
         settings=settings,
         registry=registry,
         model=model,
         limits=limits,
         converter=converter,
-        compiler=Compiler(writer, labels, bounds),
+        compiler=Compiler(writer, labels, bounds, own_types),
         intake=Intake(converter, model.public_name, settings.max_questions),
         reducer=Reducer(converter, Scorer(calibration), settings.temperature, settings.confidence),
         admission=Admission(settings.max_concurrent_requests),
         health=Health(model.backend),
         observers=Observers(registry.observers, model.public_name),
         # Work whose client has left may run on for a moment beside that of the evaluations that are admitted.
-        own=known_to_return,
-        foreign_types=bool(registry.types.keys() - known_to_return),
+        own=own_types,
+        foreign_types=bool(registry.types.keys() - own_types),
         threads=Threads(2 * settings.max_concurrent_requests + 8),
         priors=PriorCache(model.backend, writer.write(EMPTY_STATE)) if settings.prior == "contentless" else None,
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+import orjson
 from cattrs.errors import BaseValidationError
 
 from openjev_core.errors import Loc, PluginError, RequestError
@@ -14,14 +15,29 @@ from openjev_core.plugins.problems import mismatch, problems_of
 from openjev_core.plugins.registry import Registry
 from openjev_core.plugins.strict import strict_converter
 from openjev_core.question import QuestionType
+from openjev_core.recent import Recent
+
+KNOWN_BYTES = 256 * 1024
+"""JSON of the questions that are kept structured: some thousand."""
+
+KNOWN_QUESTION_BYTES = 16 * 1024
+"""JSON of one that is worth keeping."""
 
 
 class QuestionConverter:
-    """Structures questions and unstructures answers for the types of one registry."""
+    """Structures questions and unstructures answers for the types of one registry.
 
-    def __init__(self, registry: Registry) -> None:
+    Args:
+        registry: The types.
+        lasting: Names of types whose questions, once structured, never change: the same JSON gives the same object
+            for a while, as the same questions come again and again with new states.
+    """
+
+    def __init__(self, registry: Registry, lasting: Collection[str] = ()) -> None:
         self._types = dict(registry.types)
+        self._lasting = frozenset(lasting)
         self._converter = strict_converter()
+        self._known: Recent[bytes, tuple[QuestionType[Any, Any], Any]] = Recent(KNOWN_BYTES)
 
     def question(self, data: Any) -> tuple[QuestionType[Any, Any], Any]:
         """Structure one question of a request.
@@ -47,13 +63,29 @@ class QuestionConverter:
         if question_type is None:
             msg = f"unknown question type {name[:80]!r}; installed: {self._installed()}"
             raise RequestError.at(("type",), msg, "unknown_type")
+        written = self._written(name, data)
+        if written is not None and (known := self._known.get(written)) is not None:
+            return known
         fields = {key: value for key, value in data.items() if key != "type"}
         try:
-            return question_type, self._structure(fields, question_type.question)
+            structured = question_type, self._structure(fields, question_type.question)
         except RequestError:
             raise
         except Exception as error:
             raise PluginError(name, f"its question class raised {type(error).__name__}") from error
+        if written is not None:
+            self._known.keep(written, structured, len(written))
+        return structured
+
+    def _written(self, name: str, data: dict[str, Any]) -> bytes | None:
+        """What a question is known by; ``None`` when it is not to be kept."""
+        if name not in self._lasting:
+            return None
+        try:
+            written = orjson.dumps(data)
+        except TypeError:  # an integer of more than 64 bits
+            return None
+        return written if len(written) <= KNOWN_QUESTION_BYTES else None
 
     def _structure(self, fields: dict[str, Any], cls: type) -> Any:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from attrs import frozen
 
 from openjev_core.errors import Loc, RequestError
@@ -49,6 +51,14 @@ class Budget:
         """The longest suffix that a branch may have."""
         branch = self._bounds.max_input_tokens - self._prefix - 1
         return max(0, min(branch, self._bounds.max_total_input_tokens - self._total - self._prefix))
+
+    def afford(self, suffixes: Collection[int]) -> Budget | None:
+        """The budget after branches of so many own tokens each; ``None`` when one of them has no room."""
+        total = self._total + len(suffixes) * self._prefix + sum(suffixes)
+        longest = self._prefix + max(suffixes) + 1
+        if longest > self._bounds.max_input_tokens or total > self._bounds.max_total_input_tokens:
+            return None
+        return Budget(self._prefix, total, self._branches + len(suffixes), self._bounds)
 
     def spend(self, suffix: int, loc: Loc) -> Budget:
         """The budget after one more branch of ``suffix`` own tokens.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from attrs import frozen
+from attrs import field, frozen
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.errors import PluginError, RequestError
@@ -16,9 +16,14 @@ from openjev_core.prompts.labels import Labels
 from openjev_core.prompts.orders import Order, orders_of
 from openjev_core.prompts.readouts import check_readout, pull_readouts
 from openjev_core.question import Option, QuestionType, Readout
+from openjev_core.recent import Recent
 
 SHARE_FROM = 32
 """Shared suffix tokens from which warming them by themselves is worth a call."""
+
+
+KNOWN_TOKENS = 128 * 1024
+"""Suffix tokens of the questions that are kept compiled: some thousand questions."""
 
 
 @frozen
@@ -71,6 +76,14 @@ class CompiledQuestion:
 
 
 @frozen
+class Kept:
+    """A question that was compiled, and how many tokens each of its branches has of its own."""
+
+    compiled: CompiledQuestion
+    tokens: tuple[int, ...]
+
+
+@frozen
 class Compiled:
     """A request, ready for a backend.
 
@@ -87,11 +100,21 @@ class Compiled:
 
 @frozen
 class Compiler:
-    """Compiles requests for one model."""
+    """Compiles requests for one model.
+
+    Attributes:
+        writer: Writes its prompts.
+        labels: Its labels.
+        bounds: What a request may ask for.
+        lasting: Names of types whose questions never change and whose functions are known to depend on nothing else:
+            the same question object is compiled once for a while.
+    """
 
     writer: PromptWriter
     labels: Labels
     bounds: Bounds
+    lasting: frozenset[str] = frozenset()
+    _known: Recent[tuple[int, str, int | str], Kept] = field(factory=lambda: Recent(KNOWN_TOKENS), repr=False)
 
     def compile(
         self,
@@ -146,6 +169,12 @@ class Compiler:
         prefix: Prefix,
         budget: Budget,
     ) -> tuple[CompiledQuestion, Budget]:
+        # What is kept holds its question, so no other object can have come by the same id meanwhile.
+        key = id(question), prefix.ending.text, orders
+        known = self._known.get(key) if question_type.name in self.lasting else None
+        if known is not None and (rest := budget.afford(known.tokens)) is not None:
+            one = known.compiled
+            return CompiledQuestion(question_id, one.type, one.question, one.readouts, one.shared), rest
         compiled = []
         for readout in pull_readouts(question_type, question):
             check_readout(question_type, readout, self.bounds.max_answers)
@@ -161,7 +190,11 @@ class Compiler:
         if not compiled:
             raise PluginError(question_type.name, "readouts gave none")
         readouts = tuple(compiled)
-        return CompiledQuestion(question_id, question_type, question, readouts, worth_sharing(readouts)), budget
+        one = CompiledQuestion(question_id, question_type, question, readouts, worth_sharing(readouts))
+        if question_type.name in self.lasting:
+            tokens = tuple(len(branch.suffix) for branch in one.branches)
+            self._known.keep(key, Kept(one, tokens), sum(tokens))
+        return one, budget
 
     def _variant(
         self, question_type: QuestionType[Any, Any], readout: Readout, order: Order, prefix: Prefix, room: int

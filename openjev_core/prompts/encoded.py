@@ -7,8 +7,7 @@ and it is bounded by its own size.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
+from openjev_core.recent import Recent
 
 TOKEN_BYTES = 36
 """What one id in a tuple takes: the pointer and the number."""
@@ -28,31 +27,15 @@ class Encoded:
     """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
-        self._capacity = capacity
-        self._held = 0
-        self._ids: OrderedDict[str, tuple[int, ...]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._ids: Recent[str, tuple[int, ...]] = Recent(capacity)
 
     def get(self, text: str) -> tuple[int, ...] | None:
         """The ids of ``text``, if they are known."""
-        with self._lock:
-            ids = self._ids.get(text)
-            if ids is not None:
-                self._ids.move_to_end(text)
-            return ids
+        return self._ids.get(text)
 
     def keep(self, text: str, ids: tuple[int, ...]) -> None:
         """Know the ids of ``text`` from now on, unless they alone are more than is kept."""
-        size = size_of(text, ids)
-        if size > self._capacity:
-            return
-        with self._lock:
-            if text in self._ids:
-                return
-            self._ids[text] = ids
-            self._held += size
-            while self._held > self._capacity:
-                self._held -= size_of(*self._ids.popitem(last=False))
+        self._ids.keep(text, ids, size_of(text, ids))
 
 
 def size_of(text: str, ids: tuple[int, ...]) -> int:
