@@ -13,6 +13,7 @@ from openjev_core import InvalidQuestion, Option, QuestionType, Readout, Request
 from openjev_core.errors import BackendUnavailable, PluginError
 from openjev_core.plugins.registry import load_registry
 from openjev_core.prompts.orders import available_orders, orders_of
+from openjev_core.recent import Recent
 
 ENGINE = scripted_engine(max_answers=255)
 TYPES = load_registry().types
@@ -250,3 +251,64 @@ def test_with_partial_the_other_questions_are_compiled():
     compiled = ENGINE.compiler.compile("S.", {"a": fine, "b": bad, "c": fine}, partial=True)
     assert ["a", "c"] == [question.id for question in compiled.questions]
     assert {"b": "readouts raised ValueError"} == {key: error.rule for key, error in compiled.failures.items()}
+
+
+def lasting_compiler(**bounds):
+    compiler = ENGINE.compiler
+    return evolve(compiler, lasting=frozenset({"choice"}), bounds=evolve(compiler.bounds, **bounds), known=Recent(1000))
+
+
+@given(QUESTIONS, st.sampled_from([1, 2, "full"]))
+def test_a_question_that_comes_again_is_compiled_as_before(questions, orders):
+    compiler = lasting_compiler()
+    fresh = ENGINE.compiler.compile("Another state.", questions, orders=orders)
+    compiler.compile("A state.", questions, orders=1)
+    compiler.compile("A state.", {f"renamed {question_id}": asked for question_id, asked in questions.items()})
+    assert fresh == compiler.compile("Another state.", questions, orders=orders)
+    assert fresh == compiler.compile("Another state.", questions, orders=orders)
+
+
+def counted_choice(count):
+    """A choice type that counts how often its readouts are asked for, and one question of it."""
+    choice = TYPES["choice"]
+
+    def readouts(question):
+        count.append(question)
+        return choice.readouts(question)
+
+    return evolve(choice, readouts=readouts), choice.question(criteria={"one": None, "two": None})
+
+
+def test_only_what_lasts_is_compiled_once():
+    count = []
+    asked = counted_choice(count)
+    for compiler in (lasting_compiler(), evolve(lasting_compiler(), lasting=frozenset())):
+        for _ in range(3):
+            compiler.compile("A state.", {"q": asked})
+    assert 1 + 3 == len(count)
+
+
+def test_another_ending_and_other_orders_are_others():
+    count = []
+    asked = counted_choice(count)
+    compiler = lasting_compiler()
+    for orders in (1, 2, 1, "full", "full"):
+        compiler.compile("A state.", {"q": asked}, orders=orders)
+    assert 3 == len(count)
+
+
+@pytest.mark.parametrize("limit", ["max_input_tokens", "max_total_input_tokens"])
+def test_a_limit_holds_for_what_was_compiled_before(limit):
+    asked = TYPES["choice"], TYPES["choice"].question(criteria={"one": None, "two": None})
+    measured = ENGINE.compiler.compile("S.", {"q": asked})
+    prefix, suffix = len(measured.prefix.ids), len(measured.questions[0].branches[0].suffix)
+    just = {"max_input_tokens": prefix + suffix + 1, "max_total_input_tokens": 2 * prefix + suffix}
+    compiler, unused = (lasting_compiler(**{limit: just[limit]}) for _ in range(2))
+    compiler.compile("S.", {"q": asked})
+    compiler.compile("S.", {"q": asked})
+    with pytest.raises(RequestError) as again:
+        compiler.compile("S. ", {"q": asked})
+    with pytest.raises(RequestError) as first:
+        unused.compile("S. ", {"q": asked})
+    assert "over the limit" in str(first.value)
+    assert first.value.problems == again.value.problems
