@@ -37,6 +37,8 @@ def softmax(logprobs: Sequence[float], temperature: float = 1.0) -> tuple[float,
 
 def check_logprobs(logprobs: Sequence[float]) -> None:
     """Raise :class:`~openjev_core.BackendError` unless ``logprobs`` define a distribution."""
+    if logprobs and all(map(math.isfinite, logprobs)):
+        return
     if any(math.isnan(value) or value == math.inf for value in logprobs):
         raise BackendError("the backend returned a label logprob that is not a number")
     if all(value == -math.inf for value in logprobs):

@@ -32,7 +32,7 @@ class Scorer:
         The prior is divided out first (Zhao et al. 2021, contextual calibration, with the empty state as the
         content-free input); then the calibration's formula applies.
         """
-        prior = priors.get(variant.branch)
+        prior = priors.get(variant.branch) if priors else None  # a branch's hash goes through all of its tokens
         scores = list(logprobs) if prior is None else divide_out(logprobs, prior)
         if self.calibration is None or type_name not in self.calibration.types:
             return scores

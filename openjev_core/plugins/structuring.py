@@ -108,7 +108,7 @@ class QuestionConverter:
             raise PluginError(question_type.name, rule)
         try:
             fields = self._converter.unstructure(answer, question_type.answer)
-            fault = json_fault(fields)
+            fault = None if is_plain_json(fields) else json_fault(fields)
         except Exception as error:
             raise PluginError(question_type.name, f"its answer cannot be written: {type(error).__name__}") from error
         if fault is not None:
@@ -117,6 +117,25 @@ class QuestionConverter:
 
     def _installed(self) -> str:
         return ", ".join(sorted(self._types)) or "none"
+
+
+def is_plain_json(value: Any) -> bool:
+    """Whether ``value`` is finite JSON of Python's own types: a quick look, since every answer is looked through."""
+    kind = type(value)
+    if kind is str:
+        return value.isascii() or SURROGATE.search(value) is None
+    if kind is float:
+        return math.isfinite(value)
+    if kind is dict:
+        return all(map(is_text, value)) and all(map(is_plain_json, value.values()))
+    if kind is list:
+        return all(map(is_plain_json, value))
+    return value is None or kind is bool or kind is int
+
+
+def is_text(key: Any) -> bool:
+    """Whether ``key`` is a string of characters."""
+    return type(key) is str and (key.isascii() or SURROGATE.search(key) is None)
 
 
 def json_fault(value: Any, loc: Loc = ()) -> str | None:  # noqa: PLR0911 - one return per kind of JSON value
@@ -141,5 +160,5 @@ def json_fault(value: Any, loc: Loc = ()) -> str | None:  # noqa: PLR0911 - one 
 
 
 def place(loc: Loc) -> str:
-    """A path as it is written in messages: put together for a fault alone, since every answer is looked through."""
+    """A path as it is written in messages."""
     return ".".join(str(part) for part in loc)

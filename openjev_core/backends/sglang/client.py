@@ -42,18 +42,20 @@ class SGLangClient:
     transport: httpx.AsyncBaseTransport = field(factory=lambda: PooledTransport(KEEPALIVE))
     answered_at: float = 0.0
     generate_url: httpx.URL = field(init=False)
-    headers: list[tuple[str, str]] = field(init=False, repr=False)
+    headers: httpx.Headers = field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         self.generate_url = httpx.URL(f"{self.url}/generate")
-        self.headers = [
-            ("host", self.generate_url.netloc.decode()),
-            ("content-type", "application/json"),
-            ("accept-encoding", "identity"),
-            ("user-agent", "openjev"),
-        ]
+        self.headers = httpx.Headers(
+            {
+                "host": self.generate_url.netloc.decode(),
+                "content-type": "application/json",
+                "accept-encoding": "identity",
+                "user-agent": "openjev",
+            }
+        )
         if self.api_key is not None:
-            self.headers.append(("authorization", f"Bearer {self.api_key}"))
+            self.headers["authorization"] = f"Bearer {self.api_key}"
 
     async def generate(self, body: bytes, *, routing_key: str, seconds: float) -> bytes:
         """``POST /generate``.
@@ -71,7 +73,9 @@ class SGLangClient:
             DeadlineExceeded: No answer in time.
             BackendError: Any other status.
         """
-        status, content = await self.post(self.generate_url, body, seconds, ("x-smg-routing-key", routing_key))
+        headers = self.headers.copy()
+        headers["x-smg-routing-key"] = routing_key
+        status, content = await self.post(self.generate_url, body, seconds, headers)
         if status == OK:
             self.answered_at = time.monotonic()
             return content
@@ -84,7 +88,8 @@ class SGLangClient:
 
     async def abort(self, rid: str, *, seconds: float) -> int:
         """``POST /abort_request``; the status. Raises as :meth:`generate` does when there is no answer."""
-        status, _ = await self.post(httpx.URL(f"{self.url}/abort_request"), orjson.dumps({"rid": rid}), seconds)
+        url = httpx.URL(f"{self.url}/abort_request")
+        status, _ = await self.post(url, orjson.dumps({"rid": rid}), seconds, self.headers)
         return status
 
     async def health(self, *, seconds: float) -> bool:
@@ -107,16 +112,16 @@ class SGLangClient:
             return None
         return found if isinstance(found, dict) else None
 
-    async def post(self, url: httpx.URL, body: bytes, seconds: float, *headers: tuple[str, str]) -> tuple[int, bytes]:
+    async def post(self, url: httpx.URL, body: bytes, seconds: float, headers: httpx.Headers) -> tuple[int, bytes]:
         """Send ``body``; once more when the connection was closed before an answer began.
 
         A server may close an idle connection at the moment when it is used again. Reading a logprob twice does no
         harm, and a server that is really gone refuses the second attempt.
         """
         try:
-            return await self.send(httpx.Request("POST", url, content=body, headers=[*self.headers, *headers]), seconds)
+            return await self.send(httpx.Request("POST", url, content=body, headers=headers), seconds)
         except ConnectionClosed:
-            return await self.send(httpx.Request("POST", url, content=body, headers=[*self.headers, *headers]), seconds)
+            return await self.send(httpx.Request("POST", url, content=body, headers=headers), seconds)
 
     async def send(self, request: httpx.Request, seconds: float) -> tuple[int, bytes]:
         """Status and body."""
