@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter as Counted
 from importlib.metadata import version
 
 from prometheus_client import (
@@ -85,8 +86,8 @@ class Metrics:
             return
         status = str(exchange.status)
         self._requests.labels(exchange.route, status).inc()
-        for name in exchange.questions.values():
-            self._questions.labels(name, status).inc()
+        for name, count in Counted(exchange.questions.values()).items():
+            self._questions.labels(name, status).inc(count)
         if (evaluation := exchange.evaluation) is not None:
             self._submitted.inc(evaluation.usage.input_tokens)
             self._cached.inc(evaluation.cached_tokens or 0)

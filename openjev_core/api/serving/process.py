@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import multiprocessing
 import socket
@@ -139,6 +140,10 @@ async def serve_socket(
             app = create_app(engine, startup_seconds=time.monotonic() - began)
             server = Server(app, settings, sock)
             warn_if_open_to_all(settings, address_of(sock, settings))
+
+            # What loading made lives as long as the process; the collector need not go through it ever again.
+            gc.collect()
+            gc.freeze()
 
             def started() -> None:
                 accepting.set()
