@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from openjev_core.backends.protocol import ChatTemplate, Tokenizer
 from openjev_core.errors import Loc, RequestError, StartupError
 from openjev_core.json_document import compact
+from openjev_core.prompts.alphabet import Alphabet, NoToken, alphabet_of
 from openjev_core.prompts.bounded import TooManyTokens, encode_within
 from openjev_core.prompts.encoded import Encoded
 from openjev_core.prompts.marks import ControlTokens, mark_absent_from, strings_in
@@ -76,6 +77,7 @@ class PromptWriter:
     tokenizer: Tokenizer
     control: ControlTokens
     traits: Traits
+    alphabet: Alphabet
     _renderer: Renderer
     _encoded: Encoded = field(factory=Encoded, repr=False)
 
@@ -87,7 +89,8 @@ class PromptWriter:
             limit: Tokens beyond which the state need not be tokenized to its end.
 
         Raises:
-            RequestError: The state is a chat that the model's template refuses or would not show whole.
+            RequestError: The state is a chat that the model's template refuses or would not show whole, or holds a
+                character for which the model has no token.
             TooManyTokens: It certainly has more than ``limit`` tokens.
         """
         found = messages_of(state)
@@ -105,7 +108,12 @@ class PromptWriter:
         before, after = self._render(shown, mark, loc)
         if found is not None:
             check_texts(before, shown, loc)
-        ids = tuple(self._encode(before, mark, limit))
+        try:
+            ids = tuple(self._encode(before, mark, limit))
+        except NoToken as error:
+            holding = [i for i, message in enumerate(messages) if error.character in "".join(strings_in(message))]
+            place = loc if found is None else (*loc, *holding[:1])
+            raise RequestError.at(place, str(error), "no_token") from None
         return Prefix(before.replace(mark, ""), ids, self._ending(after, mark))
 
     def suffix(self, words: str, ending: Ending, limit: int | None = None) -> tuple[int, ...]:
@@ -117,9 +125,13 @@ class PromptWriter:
             limit: Tokens beyond which the words need not be tokenized to their end.
 
         Raises:
+            RequestError: The words hold a character for which the model has no token.
             TooManyTokens: There are certainly more than ``limit`` of them.
         """
-        return (*self._encode_plain(f" {words}{ending.plain}", limit), *ending.ids)
+        try:
+            return (*self._encode_plain(f" {words}{ending.plain}", limit), *ending.ids)
+        except NoToken as error:
+            raise RequestError.at((), str(error), "no_token") from None
 
     def _render(self, messages: Sequence[Message], mark: str, loc: Loc) -> tuple[str, str]:
         """The rendered prompt, cut where the suffix goes."""
@@ -199,6 +211,7 @@ class PromptWriter:
         known = self._encoded.get(text)
         if known is not None:
             return known
+        self.alphabet.check(text)
         encode = self.tokenizer.encode
         ids = tuple(encode(text) if limit is None else encode_within(self.tokenizer, text, limit))
         self._encoded.keep(text, ids)
@@ -220,8 +233,8 @@ def prompt_writer(tokenizer: Tokenizer, template: ChatTemplate) -> PromptWriter:
         StartupError: The template is invalid, or refuses even a plain user message.
     """
     renderer = compile_template(template)
-    writer = PromptWriter(tokenizer, ControlTokens(tokenizer.control_tokens), Traits(), renderer)
-    writer = evolve(writer, traits=probe(renderer))
+    control, alphabet = ControlTokens(tokenizer.control_tokens), alphabet_of(tokenizer)
+    writer = PromptWriter(tokenizer, control, probe(renderer), alphabet, renderer)
     try:
         writer.write("A state.")
     except RequestError as error:

@@ -38,8 +38,8 @@ class LlamaCppTokenizer:
     def encode(self, text: str, *, control: bool = False) -> list[int]:
         """See :meth:`openjev_core.backends.protocol.Tokenizer.encode`.
 
-        A character for which the vocabulary has no token is left out, as by the model's own tokenizer: of SmolLM2's,
-        six control characters and the empty planes of Unicode.
+        The server leaves out a character for which the vocabulary has no token; ``prompts.alphabet`` refuses text that
+        holds one.
 
         Raises:
             BackendUnavailable: The server does not answer.
