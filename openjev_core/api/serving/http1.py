@@ -26,8 +26,8 @@ class Http1(H11Protocol):
     """hypercorn's HTTP/1.1 protocol, changed in four ways.
 
     What h11 refuses is answered in the wire contract's shape. A whole URL may stand where the path is expected. There
-    are no WebSockets here and no upgrade to cleartext HTTP/2: an Upgrade header is ignored, as HTTP allows, so that such
-    a request gets an ordinary answer. And requests that a client sent ahead are not begun when it has gone.
+    are no WebSockets here and no upgrade to cleartext HTTP/2: an Upgrade header is ignored, as HTTP allows, so that
+    such a request gets an ordinary answer. And requests that a client sent ahead are not begun when it has gone.
 
     Args:
         args: As for hypercorn's.
