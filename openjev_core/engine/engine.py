@@ -20,7 +20,7 @@ from openjev_core.engine.intake import ALIAS, Intake
 from openjev_core.engine.observing import Observers
 from openjev_core.engine.offload import Threads
 from openjev_core.engine.preview import preview_of
-from openjev_core.engine.prior import EMPTY_STATE, PriorCache
+from openjev_core.engine.prior import EMPTY_STATE, PriorCache, Spent
 from openjev_core.engine.reading import Readings, Settled, read
 from openjev_core.engine.reducing import Reducer
 from openjev_core.engine.scores import ReadoutScores, readout_scores
@@ -247,10 +247,16 @@ class Engine:
             # With nothing left to read there is nothing to answer partially either.
             raise next(iter(compiled.failures.values()))
         prepared = time.perf_counter() - started
-        priors, spent = ({}, []) if self._priors is None else await self._priors.priors(compiled)
+        priors, spent = ({}, Spent()) if self._priors is None else await self._priors.priors(compiled)
         with self._admission.reading(sum(len(question.branches) for question in compiled.questions)):
             readings = await read(self.model.backend, compiled, self._settled(request, priors))
-        return prepared, compiled, attrs.evolve(readings, warm_ups=[*spent, *readings.warm_ups]), priors
+        whole = attrs.evolve(
+            readings,
+            warm_ups=[*spent.readings, *readings.warm_ups],
+            prefill=spent.prefill + readings.prefill,
+            branches=spent.branches + readings.branches,
+        )
+        return prepared, compiled, whole, priors
 
     async def _evaluate(self, request: Request) -> Evaluation:
         prepared, compiled, readings, priors = await self._read(request)
@@ -325,6 +331,7 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         max_input_tokens=limits.max_input_tokens,
         max_total_input_tokens=limits.max_total_input_tokens,
     )
+    admission = Admission(settings.max_concurrent_requests)
     return Engine(
         settings=settings,
         registry=registry,
@@ -334,14 +341,16 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         compiler=Compiler(writer, labels, bounds, own_types),
         intake=Intake(converter, model.public_name, settings.max_questions),
         reducer=Reducer(converter, Scorer(calibration), settings.temperature, settings.confidence),
-        admission=Admission(settings.max_concurrent_requests),
+        admission=admission,
         health=Health(model.backend),
         observers=Observers(registry.observers, model.public_name),
         # Work whose client has left may run on for a moment beside that of the evaluations that are admitted.
         own=own_types,
         foreign_types=bool(registry.types.keys() - own_types),
         threads=Threads(2 * settings.max_concurrent_requests + 8),
-        priors=PriorCache(model.backend, writer.write(EMPTY_STATE)) if settings.prior == "contentless" else None,
+        priors=(
+            PriorCache(model.backend, writer.write(EMPTY_STATE), admission) if settings.prior == "contentless" else None
+        ),
     )
 
 

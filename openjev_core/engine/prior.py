@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from attrs import frozen
+
 from openjev_core.backends.protocol import Backend, Branch, Reading
+from openjev_core.engine.admission import Admission
 from openjev_core.engine.reading import routing_key
 from openjev_core.engine.scoring import Priors
 from openjev_core.prompts.chat import Prefix
@@ -17,6 +21,21 @@ CAPACITY = 4096
 """Branches whose prior is kept; the least recently used goes first."""
 
 EMPTY_STATE = ""
+
+
+@frozen
+class Spent:
+    """What it took to learn the priors of a request that were not yet known.
+
+    Attributes:
+        readings: Of the warm-up and of every branch.
+        prefill: Seconds until the empty state's prompt was warm.
+        branches: Seconds from then until the last branch was read.
+    """
+
+    readings: Sequence[Reading] = ()
+    prefill: float = 0.0
+    branches: float = 0.0
 
 
 class PriorCache:
@@ -30,15 +49,17 @@ class PriorCache:
     Args:
         backend: Reads.
         empty_prefix: The prompt of an empty state, tokenized at the start: some tokenizers wait for an answer.
+        admission: Told which branches are being read.
     """
 
-    def __init__(self, backend: Backend, empty_prefix: Prefix) -> None:
+    def __init__(self, backend: Backend, empty_prefix: Prefix, admission: Admission) -> None:
         self._backend = backend
+        self._admission = admission
         self._empty_prefix = empty_prefix
         self._known: OrderedDict[bytes, tuple[float, ...]] = OrderedDict()
 
-    async def priors(self, compiled: Compiled) -> tuple[Priors, list[Reading]]:
-        """The priors of a request's branches, and the readings that it took to learn those not yet known.
+    async def priors(self, compiled: Compiled) -> tuple[Priors, Spent]:
+        """The priors of a request's branches, and what it took to learn them.
 
         Raises:
             BackendError: As the backend raises it.
@@ -48,18 +69,23 @@ class PriorCache:
         # Taken out now: while this request waits for the backend, others may push what it needs out of the cache.
         priors = {branch: self._known[digest] for branch, digest in digests.items() if digest in self._known}
         missing = [branch for branch in branches if branch not in priors]
-        learned, spent = await self._measure(missing) if missing else ({}, [])
+        learned, spent = await self._measure(missing) if missing else ({}, Spent())
         priors.update(learned)
         for branch, logprobs in priors.items():
             self._keep(digests[branch], logprobs)
         return priors, spent
 
-    async def _measure(self, branches: Sequence[Branch]) -> tuple[dict[Branch, tuple[float, ...]], list[Reading]]:
+    async def _measure(self, branches: Sequence[Branch]) -> tuple[dict[Branch, tuple[float, ...]], Spent]:
         prefix = self._empty_prefix.ids
-        async with self._backend.prefix(prefix, key=routing_key(prefix)) as warm:
-            readings, more = await warm.read(branches)
+        started = time.perf_counter()
+        with self._admission.reading(len(branches)):
+            async with self._backend.prefix(prefix, key=routing_key(prefix)) as warm:
+                warmed = time.perf_counter()
+                readings, more = await warm.read(branches)
+                finished = time.perf_counter()
         learned = {branch: reading.logprobs for branch, reading in zip(branches, readings, strict=True)}
-        return learned, [warm.warm_up, *more, *readings]
+        spent = Spent([warm.warm_up, *more, *readings], prefill=warmed - started, branches=finished - warmed)
+        return learned, spent
 
     def _keep(self, digest: bytes, logprobs: tuple[float, ...]) -> None:
         self._known[digest] = logprobs

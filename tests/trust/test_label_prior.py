@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 
 import openjev_choice
 import pytest
+from attrs import evolve
 
 from openjev_core import Settings
 from openjev_core.engine import prior
+from openjev_core.engine.engine import engine_for
 from openjev_core.testing import scripted_engine
 
 (CHOICE,) = openjev_choice.openjev_question_types()
@@ -53,6 +56,36 @@ def test_it_is_measured_once_per_question(engine):
 
     assert 4 == first.usage.output_tokens
     assert 2 == second.usage.output_tokens
+
+
+class Watched:
+    """A backend that notes how many branches are being read, and takes so long over each of its prefixes."""
+
+    def __init__(self, backend, seconds):
+        self._backend, self._seconds = backend, seconds
+        self.engine, self.seen = None, []
+
+    def __getattr__(self, name):
+        return getattr(self._backend, name)
+
+    @asynccontextmanager
+    async def prefix(self, ids, *, key):
+        self.seen.append(self.engine.branches_in_flight)
+        await asyncio.sleep(self._seconds)
+        async with self._backend.prefix(ids, key=key) as warm:
+            yield warm
+
+
+def test_its_reads_count_where_others_do(engine):
+    slow = Watched(engine.model.backend, 0.05)
+    model = evolve(engine.model, backend=slow)
+    slow.engine = engine_for(model, engine.settings, engine.registry)
+    first, second = ask(slow.engine, "Blue", "Red"), ask(slow.engine, "Blue", "Red")
+    assert [1, 1, 1] == slow.seen
+    assert 0 == slow.engine.branches_in_flight
+    # Two prefixes were warmed, one after the other, with a sleep of 0.05 s each.
+    assert first.timings.prefill > 0.08
+    assert first.usage.input_tokens > second.usage.input_tokens
 
 
 def test_the_same_options_in_another_order_get_their_own_prior():
