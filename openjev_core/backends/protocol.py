@@ -160,7 +160,7 @@ class LoadedModel:
         public_name: The model id that clients see.
         tokenizer_waits: Encoding asks someone else and waits, so it never runs on the event loop.
         demo: The model shows the plumbing and is no classifier.
-        release_date: ISO date for ``/v1/models``.
+        release_date: ISO date for ``/v1/models``, where it is known.
     """
 
     backend: Backend
@@ -169,4 +169,4 @@ class LoadedModel:
     public_name: str
     tokenizer_waits: bool = False
     demo: bool = False
-    release_date: str = "1970-01-01"
+    release_date: str | None = None

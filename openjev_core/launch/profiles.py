@@ -22,7 +22,6 @@ class Profile:
         model: Hugging Face name of the weights.
         revision: The revision that was tried; ``None`` for the newest.
         public_name: The model id that clients see.
-        release_date: ISO date of the model, for ``/v1/models``.
         image: Container image that has SGLang, ``None`` where there is none.
         gpu: The accelerator that a deployment asks for.
         memory: Main memory that a deployment asks for, in MiB.
@@ -37,7 +36,6 @@ class Profile:
     model: str
     revision: str | None = None
     public_name: str
-    release_date: str = "1970-01-01"
     image: str | None = None
     gpu: str | None = None
     memory: int | None = None
@@ -75,7 +73,6 @@ SMOLLM2_CPU = Profile(
     summary="SmolLM2-135M in float32 on a CPU: shows the plumbing, answers poorly",
     model="HuggingFaceTB/SmolLM2-135M-Instruct",
     public_name="HuggingFaceTB/SmolLM2-135M-Instruct",
-    release_date="2024-10-31",
     flags={
         "--device": "cpu",
         "--attention-backend": "torch_native",

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import httpx
 import pytest
 from live_server import live_server
 from raw_http import connection, exchange, post, request
-from toy_model import ToyBackend
+from toy_model import ToyBackend, toy_model
 
+from openjev_core.api.routes.service import models
+from openjev_core.engine.engine import engine_for
 from openjev_core.errors import BackendError, BackendUnavailable
+from openjev_core.plugins.registry import load_registry
+from openjev_core.settings import Settings
 
 REQUEST = json.loads(request())
 
@@ -149,6 +154,20 @@ def test_models_are_told_in_both_shapes(server):
     assert [{"name", "description", "release_date"}] * 2 == [set(model) for model in body["models"]]
     assert "list" == body["object"]
     assert {"id": "toy/Toy-1", "object": "model", "owned_by": "openjev"} == body["data"][1]
+
+
+def released(**fields):
+    engine = engine_for(toy_model(**fields), Settings(), load_registry())
+    (_, own) = json.loads(models(engine).body)["models"]
+    return own["release_date"], own["description"]
+
+
+def test_a_date_that_is_not_known_is_told_as_what_it_is():
+    assert ("2024-11-01", "toy/Toy-1 on toy") == released(release_date="2024-11-01")
+    before = datetime.now(UTC).date().isoformat()
+    date, description = released()
+    assert before <= date <= datetime.now(UTC).date().isoformat()
+    assert description.endswith("; the date is that of this server's start, the model's own is not known")
 
 
 def test_limits_are_the_ones_in_force(server):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import attrs
 
 from openjev_core.api.exchange import Exchange, Reply
@@ -18,16 +20,19 @@ DEMO_NOTE = "a small demo model: it shows that everything works and is no classi
 def models(engine: Engine) -> Reply:
     """``GET /v1/models``, in TypeSafe's shape and in OpenAI's at once."""
     model = engine.model
+    released = model.release_date
     description = f"{model.public_name} on {model.backend.name}"
     if model.demo:
         description += f"; {DEMO_NOTE}"
+    if released is None:
+        # Clients want a date, and may parse it.
+        released = datetime.now(UTC).date().isoformat()
+        description += "; the date is that of this server's start, the model's own is not known"
     names = {"jev-latest": f"this server's one model: {description}", model.public_name: description}
     return json_reply(
         200,
         {
-            "models": [
-                {"name": name, "description": text, "release_date": model.release_date} for name, text in names.items()
-            ],
+            "models": [{"name": name, "description": text, "release_date": released} for name, text in names.items()],
             "object": "list",
             "data": [{"id": name, "object": "model", "owned_by": "openjev"} for name in names],
         },

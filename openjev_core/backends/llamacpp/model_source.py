@@ -16,7 +16,6 @@ ACCEPTED = (
     "PATH.gguf, or a Hugging Face repository with GGUF files: ORG/REPO, ORG/REPO:QUANT (such as :Q8_0) "
     "or ORG/REPO/FILE.gguf"
 )
-UNKNOWN_DATE = "1970-01-01"
 
 
 @frozen(kw_only=True)
@@ -27,13 +26,13 @@ class ModelFile:
         path: The file; of a split model, its first part.
         public_name: What clients see, unless the settings say otherwise.
         demo: It is the demo model.
-        release_date: ISO date; the epoch when not known.
+        release_date: ISO date, where it is known.
     """
 
     path: Path
     public_name: str
     demo: bool = False
-    release_date: str = UNKNOWN_DATE
+    release_date: str | None = None
 
 
 def find_model(model: str | None, revision: str | None, progress: Callable[[str], None]) -> ModelFile:

@@ -13,7 +13,7 @@ from openjev_core.backends.llamacpp.client import LlamaCppClient
 from openjev_core.backends.llamacpp.embedded import start_embedded
 from openjev_core.backends.llamacpp.facts import ServerFacts, read_facts, wait_until_loaded
 from openjev_core.backends.llamacpp.gguf import GgufHeader, read_header
-from openjev_core.backends.llamacpp.model_source import UNKNOWN_DATE, ModelFile, find_model
+from openjev_core.backends.llamacpp.model_source import ModelFile, find_model
 from openjev_core.backends.llamacpp.slot import Slot, SlotPool
 from openjev_core.backends.llamacpp.threads import default_threads
 from openjev_core.backends.llamacpp.tokenizer import LlamaCppTokenizer
@@ -124,7 +124,7 @@ async def load(
         template=facts.template,
         public_name=settings.served_model_name or name,
         demo=file is not None and file.demo,
-        release_date=file.release_date if file else UNKNOWN_DATE,
+        release_date=file.release_date if file else None,
     )
 
 
