@@ -24,11 +24,11 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Literal
+from typing import Literal
 
-import orjson
 from attrs import define, field
-from sglang_double_answers import QUEUE_FULL, SLACK, refused, result, strike_after, strike_before, too_long
+from sglang_double_answers import SLACK, strike_before
+from sglang_double_control import abort_request, add_fault, flush_cache, report
 from sglang_double_faults import Fault
 from sglang_double_http import Connection, HttpRequest
 from sglang_double_jobs import Call, Job
@@ -36,9 +36,7 @@ from sglang_double_model import PrefixTree, pack
 from sglang_double_pages import health, model_info, models, server_info
 from sglang_double_requests import Refusal, read_members
 from sglang_double_rules import Rules
-
-TREE_TOKENS = 2_000_000
-"""The prefix cache is emptied after this many tokens: the double may serve a benchmark for a long time."""
+from sglang_double_scheduler import forget, submit
 
 
 @define(eq=False, kw_only=True)
@@ -137,7 +135,7 @@ class SGLangDouble:
             self.server.close()
             self.server = None
         for job in list(self.jobs.values()):
-            self.forget(job)
+            forget(self, job)
         self.waiting.clear()
         for connection in list(self.connections):
             if connection.transport is not None:
@@ -193,150 +191,14 @@ class SGLangDouble:
         call.fault = next((f for f in self.faults if f.strikes(len(call.jobs[0].labels))), None)
         if call.fault is not None and strike_before(self, call, call.fault):
             return
-        self.submit(call)
-
-    def submit(self, call: Call) -> None:
-        """Queue a call's prompts."""
-        room = math.inf if self.max_queued is None else self.max_queued - len(self.waiting)
-        if len(call.jobs) > room + self.max_running - self.running:
-            if self.frontend == "python":
-                call.request.answer(503, QUEUE_FULL)
-            return  # the Rust front end never answers
-        call.request.on_disconnect = lambda: self.disconnected(call)
-        for job in call.jobs:
-            if len(job.prompt) > self.max_prompt:
-                job.state = "done"
-                job.result = refused(too_long(len(job.prompt), self.context_length), self.frontend)
-            else:
-                self.jobs[job.rid] = job
-                self.waiting.append(job)
-        self.most_at_once = max(self.most_at_once, len(self.jobs))
-        self.advance()
-        self.respond(call)
-
-    def advance(self) -> None:
-        """Start waiting prompts while there is room."""
-        while self.waiting and self.running < self.max_running:
-            job = self.waiting.popleft()
-            if job.state != "waiting":
-                continue
-            job.state = "running"
-            self.running += 1
-            if self.keeps_tree:
-                matched = min(self.tree.match(job.packed), len(job.prompt) - 1)
-                job.cached = matched // self.page_size * self.page_size
-            computed = len(job.prompt) - job.cached
-            self.computed_tokens += computed
-            seconds = self.latency + (computed / self.prefill_rate if self.prefill_rate < math.inf else 0.0)
-            if job.call.fault is not None and job.call.fault.kind == "slow":
-                seconds += job.call.fault.seconds
-            if seconds > 0:
-                job.timer = asyncio.get_running_loop().call_later(seconds, self.complete, job)
-            else:
-                self.complete(job, respond=False)
-
-    def complete(self, job: Job, *, respond: bool = True) -> None:
-        """A prompt is through."""
-        if self.keeps_tree:
-            self.tree_tokens += len(job.prompt)
-            if self.tree_tokens > TREE_TOKENS:
-                self.tree, self.tree_tokens = PrefixTree(), len(job.prompt)
-            self.tree.insert(job.packed)
-        job.result = result(job, self.frontend)
-        self.completed += 1
-        self.forget(job)
-        if self.strict and len(job.labels) == 1:
-            self.rules.warmed(job.packed)
-        if respond:
-            self.respond(job.call)
-            self.advance()
-
-    def forget(self, job: Job) -> None:
-        """Take a prompt out of the scheduler."""
-        if job.timer is not None:
-            job.timer.cancel()
-        if job.state == "running":
-            self.running -= 1
-        job.state = "done"
-        self.jobs.pop(job.rid, None)
-
-    def respond(self, call: Call) -> None:
-        """Answer a call when all of its prompts are done."""
-        if any(job.result is None for job in call.jobs):
-            return
-        results = [job.result for job in call.jobs]
-        if call.fault is not None and strike_after(call, call.fault, results):
-            return
-        failed = next((r for r in results if r is not None and "error" in r), None)
-        if failed is not None and (not call.batch or self.frontend == "python"):
-            call.request.answer(400, orjson.dumps(failed))
-            return
-        payload: Any = results if call.batch else results[0]
-        call.request.answer(200, orjson.dumps(payload))
-
-    def disconnected(self, call: Call) -> None:
-        """The client of a call hung up: the Rust front end knows at once, the Python one later."""
-
-        def abort() -> None:
-            for job in call.jobs:
-                self.abort_job(job)
-
-        if self.frontend == "rust":
-            abort()
-        else:
-            asyncio.get_running_loop().call_later(self.disconnect_notice, abort)
-
-    def abort_job(self, job: Job) -> None:
-        """Stop work on a prompt."""
-        if job.state == "done":
-            return
-        job.result = result(job, self.frontend, "Abort in waiting queue" if job.state == "waiting" else "Aborted")
-        self.aborted += 1
-        self.forget(job)
-        self.respond(job.call)
-        self.advance()
-
-    def abort_request(self, request: HttpRequest) -> None:
-        """``POST /abort_request``: by the beginning of a rid, if that very rid is known."""
-        body = orjson.loads(request.body or b"{}")
-        rid = body.get("rid", "")
-        self.aborts.append(rid)
-        if rid in self.jobs or body.get("abort_all"):
-            for job in [job for job in self.jobs.values() if job.rid.startswith(rid)]:
-                self.abort_job(job)
-        request.answer(200, b"", None)
-
-    def flush_cache(self, request: HttpRequest) -> None:
-        """``POST /flush_cache``."""
-        if not self.idle:
-            request.answer(400, b"Flush cache failed.\n", None)
-            return
-        self.tree, self.tree_tokens = PrefixTree(), 0
-        request.answer(200, b"Cache flushed.\n", None)
-
-    def add_fault(self, request: HttpRequest) -> None:
-        """``POST /double/fault``: a :class:`Fault` as JSON."""
-        self.faults.append(Fault(**orjson.loads(request.body)))
-        request.answer(200, b"{}")
-
-    def report(self, request: HttpRequest) -> None:
-        """``GET /double/report``: what a test of another process wants to know."""
-        answer = {
-            "violations": self.rules.violations,
-            "completed": self.completed,
-            "aborted": self.aborted,
-            "computed_tokens": self.computed_tokens,
-            "in_flight": len(self.jobs),
-            "connections": len(self.connections),
-        }
-        request.answer(200, orjson.dumps(answer))
+        submit(self, call)
 
 
 ROUTES: dict[tuple[str, str], Callable[[SGLangDouble, HttpRequest], None]] = {
     ("POST", "/generate"): SGLangDouble.generate,
-    ("POST", "/abort_request"): SGLangDouble.abort_request,
-    ("POST", "/flush_cache"): SGLangDouble.flush_cache,
-    ("GET", "/flush_cache"): SGLangDouble.flush_cache,
+    ("POST", "/abort_request"): abort_request,
+    ("POST", "/flush_cache"): flush_cache,
+    ("GET", "/flush_cache"): flush_cache,
     ("GET", "/health"): health,
     ("GET", "/health_generate"): health,
     ("GET", "/ping"): health,
@@ -345,8 +207,8 @@ ROUTES: dict[tuple[str, str], Callable[[SGLangDouble, HttpRequest], None]] = {
     ("GET", "/server_info"): server_info,
     ("GET", "/get_server_info"): server_info,
     ("GET", "/v1/models"): models,
-    ("POST", "/double/fault"): SGLangDouble.add_fault,
-    ("GET", "/double/report"): SGLangDouble.report,
+    ("POST", "/double/fault"): add_fault,
+    ("GET", "/double/report"): report,
 }
 PYTHON_ONLY = {"/abort_request", "/flush_cache", "/ping", "/get_server_info"}
 OPEN_ROUTES = {"/health", "/health_generate", "/ping"}
