@@ -22,7 +22,7 @@ SHARE_FROM = 32
 """Shared suffix tokens from which warming them by themselves is worth a call."""
 
 
-KNOWN_TOKENS = 128 * 1024
+KNOWN_TOKENS = 64 * 1024
 """Suffix tokens of the questions that are kept compiled: some thousand questions."""
 
 

@@ -76,9 +76,10 @@ async def serving(script, **options):
 
 
 async def post(pool, url, body=b"{}", **extensions):
-    return await pool.handle_async_request(
-        httpx.Request("POST", f"{url}/generate?a=b", content=body, extensions=extensions)
-    )
+    request = httpx.Request("POST", f"{url}/generate?a=b", content=body, extensions=extensions)
+    response = await pool.handle_async_request(request)
+    await response.aread()
+    return response
 
 
 async def test_what_is_sent_and_what_comes_back(pool):
