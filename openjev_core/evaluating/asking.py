@@ -160,6 +160,12 @@ class HttpAsker:
         seconds = time.perf_counter() - started
         if response.status_code in REFUSALS:
             raise Refused(f"{response.status_code}: {_reason(response)}")
+        if (
+            response.status_code == httpx.codes.INTERNAL_SERVER_ERROR
+            and _error_type(response) == PluginError.error_type
+        ):
+            # The question type fails on this row; it would do so again, and may well take the next.
+            raise Refused(f"500: {_reason(response)}")
         if response.status_code in WORTH_RETRYING:
             msg = f"{response.status_code}: {_reason(response)}"
             raise _TryAgain(msg, _retry_after(response))
@@ -217,6 +223,14 @@ def _described(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+def _error_type(response: httpx.Response) -> str | None:
+    """What an error body says it is."""
+    try:
+        return str(response.json()["detail"]["error_type"])
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
 def _reason(response: httpx.Response) -> str:
     """What an error body says: one line."""
     try:
@@ -232,12 +246,13 @@ def _reply(response: httpx.Response, seconds: float, url: str) -> Reply:
     try:
         body = parse_document(response.content)
         usage = body["usage"]
+        answers = {str(question_id): dict(answer) for question_id, answer in body["answers"].items()}
         return Reply(
             model=str(body["model"]),
-            answers=dict(body["answers"]),
+            answers=answers,
             input_tokens=int(usage["input_tokens"]),
             output_tokens=int(usage["output_tokens"]),
             seconds=seconds,
         )
-    except (RequestError, LookupError, TypeError, ValueError) as error:
+    except (RequestError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise StartupError(f"{url} answered 200 with something that is no answer of this API: {error}") from None

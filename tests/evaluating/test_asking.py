@@ -108,6 +108,16 @@ def test_a_refusal_is_of_the_row_and_not_tried_again():
     assert 1 == len(seen)
 
 
+def test_a_question_type_that_fails_refuses_its_row_as_it_does_in_this_process():
+    detail = {"error_type": "plugin_error", "message": "question type 'coin' failed: reduce raised ValueError"}
+
+    error, seen = ask(httpx.Response(500, json={"detail": detail}))
+
+    assert isinstance(error, Refused)
+    assert f"500: {detail['message']}" == str(error)
+    assert 1 == len(seen)
+
+
 def test_a_missing_key_says_what_to_do():
     error, _ = ask(httpx.Response(401, json={"detail": {"message": "missing key"}}))
 
@@ -115,7 +125,21 @@ def test_a_missing_key_says_what_to_do():
     assert "http://server answered 401: missing key; set OPENJEV_API_KEY to its key" == str(error)
 
 
-@pytest.mark.parametrize("body", ["hello", "[]", "{}", '{"model": "m", "answers": {}}', '{"answers": 1}'])
+USAGE = '"usage": {"input_tokens": 1, "output_tokens": 1}'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "hello",
+        "[]",
+        "{}",
+        '{"model": "m", "answers": {}}',
+        '{"answers": 1}',
+        '{"model": "m", "answers": {"q": 1}, ' + USAGE + "}",
+        '{"model": "m", "answers": [1], ' + USAGE + "}",
+    ],
+)
 def test_another_server_is_recognised(body):
     error, _ = ask(httpx.Response(200, text=body))
 
@@ -142,6 +166,10 @@ def test_the_route_may_be_in_the_address(url):
     assert ("http://server", "Bearer secret") == asyncio.run(run())
 
 
+def record_of(number, model):
+    return {"row": number, "id": str(number), "digest": "", "model": model}
+
+
 def test_no_more_rows_are_in_flight_than_allowed(tmp_path):
     most = running = 0
 
@@ -151,7 +179,7 @@ def test_no_more_rows_are_in_flight_than_allowed(tmp_path):
         most = max(most, running)
         await asyncio.sleep(0.001)
         running -= 1
-        return {"row": number, "model": "m"}
+        return record_of(number, "m")
 
     with open_run(tmp_path / "run.jsonl", {}, []) as run:
         asyncio.run(run_rows(range(20), lambda n: n, answer, run, concurrency=3, answered=lambda: None))
@@ -162,7 +190,7 @@ def test_no_more_rows_are_in_flight_than_allowed(tmp_path):
 
 def test_a_run_keeps_to_one_model(tmp_path):
     async def answer(number):
-        return {"row": number, "model": f"model {number}"}
+        return record_of(number, f"model {number}")
 
     with open_run(tmp_path / "run.jsonl", {}, []) as run:
         running = run_rows([1, 2], lambda n: n, answer, run, concurrency=1, answered=lambda: None)
@@ -176,7 +204,7 @@ def test_the_first_fault_ends_the_run_and_keeps_what_is_there(tmp_path):
     async def answer(number):
         if number == 2:
             raise BackendUnavailable("gone")
-        return {"row": number, "model": "m"}
+        return record_of(number, "m")
 
     with open_run(tmp_path / "run.jsonl", {}, []) as run, pytest.raises(BackendUnavailable, match="gone"):
         asyncio.run(run_rows([1, 2, 3], lambda n: n, answer, run, concurrency=1, answered=lambda: None))
