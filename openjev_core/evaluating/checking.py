@@ -89,7 +89,8 @@ def check_questions(rows: Sequence[Row], converter: QuestionConverter, *, known:
     problems: list[Problem] = []
     for row in rows:
         for question_id, wire in row.questions.items():
-            if known is not None and isinstance(wire, dict) and wire.get("type") not in known:
+            named = wire.get("type") if isinstance(wire, dict) else None
+            if known is not None and isinstance(named, str) and named not in known:
                 continue
             try:
                 shapes.check_question(row, question_id, wire)

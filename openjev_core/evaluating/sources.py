@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import math
@@ -63,7 +64,8 @@ def read_records(path: Path) -> list[Record]:
 
 
 def _jsonl(path: Path) -> Iterator[Record]:
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+    # A byte order mark, which some programs write, is no part of the first line's JSON.
+    for number, line in enumerate(path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
         if not line.strip():
             continue
         place = f"{path.name} line {number}"

@@ -53,6 +53,12 @@ def test_a_last_line_needs_no_end(write):
     assert 1 == len(read_rows(write("data.jsonl", json.dumps(row())), Columns()))
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_line(write):
+    path = write("data.jsonl", b"\xef\xbb\xbf" + json.dumps(row(id="one")).encode())
+
+    assert ["one"] == [one.id for one in read_rows(path, Columns())]
+
+
 def test_rows_without_ids_are_known_by_number(write):
     assert ["1", "2"] == [one.id for one in read_rows(write("data.jsonl", [row(), row()]), Columns())]
 

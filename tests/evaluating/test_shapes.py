@@ -253,3 +253,9 @@ def test_a_type_that_only_a_server_has_is_left_to_it():
     check_questions(rows, CONVERTER, known={"noul"})
     with pytest.raises(RequestError, match="unknown question type"):
         check_questions(rows, CONVERTER)
+
+
+@pytest.mark.parametrize("kind", [["noul"], {}, None, 1])
+def test_a_type_that_is_no_text_is_nobodys(kind):
+    with pytest.raises(RequestError, match=r"line 1: questions\.q\.type"):
+        check_questions([row(1, {"q": {"type": kind}})], CONVERTER, known=frozenset({"noul"}))
