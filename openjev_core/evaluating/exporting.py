@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def export(path: Path, rows: Sequence[Row], records: Mapping[int, Mapping[str, A
     a refused row has its reason in ``error``. In CSV and Parquet, values that are no scalars are JSON text.
 
     Raises:
-        RequestError: An answer's column has the name of a column in the data.
+        RequestError: An answer's column has the name of a column in the data, or of another answer's.
         StartupError: The file cannot be written.
     """
     table = [_cells(row, records[row.number]) for row in rows if row.number in records]
@@ -55,20 +56,26 @@ def export(path: Path, rows: Sequence[Row], records: Mapping[int, Mapping[str, A
 
 
 def _cells(row: Row, record: Mapping[str, Any]) -> Cells:
-    added: Cells = {}
-    for question_id, answer in record.get("answers", {}).items():
-        for name, value in answer.items():
-            if name == "type":
-                continue
-            if isinstance(value, Mapping):
-                added.update({f"{question_id}.{name}.{member}": child for member, child in value.items()})
-            else:
-                added[f"{question_id}.{name}"] = value
+    pairs = list(_answer_cells(record.get("answers", {})))
     if "error" in record:
-        added["error"] = record["error"]
+        pairs.append(("error", record["error"]))
+    added = dict(pairs)
+    if len(added) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise file_error(row.place, f"the export would have the column {twice!r} twice; rename one of the questions")
     if taken := [name for name in added if name in row.fields]:
         raise file_error(row.place, f"the export would have the column {taken[0]!r} twice; rename the data's column")
     return {**row.fields, **added}
+
+
+def _answer_cells(answers: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Column and value of every field of every answer. A question's id may hold a dot, and so may an option's name."""
+    for question_id, answer in answers.items():
+        for name, value in answer.items():
+            if isinstance(value, Mapping):
+                yield from ((f"{question_id}.{name}.{member}", child) for member, child in value.items())
+            elif name != "type":
+                yield f"{question_id}.{name}", value
 
 
 def _write_delimited(path: Path, delimiter: str, columns: Sequence[str], table: Iterable[Cells]) -> None:

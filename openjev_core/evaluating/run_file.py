@@ -22,6 +22,9 @@ from openjev_core.json_document import compact
 
 FORMAT = 1
 
+BEGINNING = b'{"openjev_run":'
+"""Of a run's first line."""
+
 
 class RunFile:
     """An open run.
@@ -98,12 +101,12 @@ def read_run(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 def _taken_up(path: Path, descriptor: int, expected: dict[str, Any], rows: Sequence[Row]) -> RunFile:
     content = path.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if whole < len(content):
-        # The line that was being written when the process was killed: its row counts as not answered.
-        os.ftruncate(descriptor, whole)
     lines = list(_whole_lines(path, content))
     if not lines:
+        if content[: len(BEGINNING)] != BEGINNING[: len(content)]:
+            # Without a line's end all of it would pass for a line that was torn off, and be lost.
+            raise file_error(path, "this is no run of this program; use another file")
+        os.ftruncate(descriptor, 0)
         _append(path, descriptor, expected)
         _flush_folder(path)
         return RunFile(path, descriptor, {})
@@ -114,7 +117,10 @@ def _taken_up(path: Path, descriptor: int, expected: dict[str, Any], rows: Seque
             f"{path}: this run was begun with {key} {compact(found.get(key))}, and now it is "
             f"{compact(expected.get(key))}; use another file, or delete this one to start anew"
         )
-    return RunFile(path, descriptor, _recognised(path, records, rows))
+    done = _recognised(path, records, rows)
+    # What follows the last whole line was being written when the process was killed: its row counts as not answered.
+    os.ftruncate(descriptor, content.rfind(b"\n") + 1)
+    return RunFile(path, descriptor, done)
 
 
 def _recognised(path: Path, records: Sequence[dict[str, Any]], rows: Sequence[Row]) -> dict[int, dict[str, Any]]:
@@ -142,6 +148,8 @@ def _whole_lines(path: Path, content: bytes) -> Iterator[dict[str, Any]]:
         value = parse_line(place, line)
         if not isinstance(value, dict) or (number == 1 and value.get("openjev_run") != FORMAT):
             raise in_row(place, RequestError.at((), "this is no run of this program, or one of another version"))
+        if number > 1 and not (isinstance(value.get("row"), int) and {"id", "digest"} <= value.keys()):
+            raise in_row(place, RequestError.at((), "this is no record of a row: it has no row, id and digest"))
         yield value
 
 

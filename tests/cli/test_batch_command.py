@@ -82,6 +82,31 @@ def test_a_column_of_the_data_is_not_overwritten(openjev, folder):
 
 
 @pytest.mark.usefixtures("toy")
+def test_no_answer_is_overwritten_by_another(openjev, folder):
+    def two(name):
+        return {"type": "choice", "criteria": {name: None, "b": None}}
+
+    (folder / "questions.json").write_text(json.dumps({"a": two("choice"), "a.probabilities": two("c")}))
+    (folder / "tickets.csv").write_text("state\nNow!\n")
+
+    result = openjev("batch", "tickets.csv", "--questions", "questions.json", "--out", "out.csv")
+
+    assert 2 == result.exit_code
+    assert "the column 'a.probabilities.choice' twice; rename one of the questions" in told(result)
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_file_that_is_no_run_is_left_alone(openjev, folder):
+    (folder / "notes.json").write_text('{"precious": true}')
+
+    result = openjev("batch", "data.jsonl", "--run", "notes.json")
+
+    assert 2 == result.exit_code
+    assert "notes.json: this is no run of this program; use another file" in told(result)
+    assert '{"precious": true}' == (folder / "notes.json").read_text()
+
+
+@pytest.mark.usefixtures("toy")
 def test_bad_questions_are_told_before_any_row_is_asked(openjev, folder):
     (folder / "data.jsonl").write_text(json.dumps({"state": "x", "questions": {"a": {"type": "noul"}}}) + "\n")
 

@@ -104,11 +104,14 @@ def test_two_processes_do_not_share_a_run(path):
 
 
 def test_a_run_that_was_begun_differently_is_refused(path):
-    begun(path, 1)
+    begun(path, 1, 2)
+    torn = path.read_bytes()[:-5]
+    path.write_bytes(torn)
 
     refusal = pytest.raises(StartupError, match='begun with orders 1, and now it is "full"')
     with refusal, open_run(path, {**HEADER, "orders": "full"}, ROWS):
         pass
+    assert torn == path.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -140,6 +143,11 @@ def test_rows_may_be_added_to_the_data(path):
         ('{"state": "x"}\n', "line 1: this is no run of this program"),
         ("[]\n", "line 1: this is no run of this program"),
         ('{"openjev_run": 1}\nnope\n', "line 2: the line is not JSON"),
+        ('{"openjev_run": 1}\n{"row": 1}\n', "line 2: this is no record of a row"),
+        ('{"openjev_run": 1}\n{"id": "1", "digest": ""}\n', "line 2: this is no record of a row"),
+        ('{"state": "x"}', "run.jsonl: this is no run of this program; use another file"),
+        ("x", "this is no run of this program; use another file"),
+        ("one\ntwo", "line 1: the line is not JSON"),
     ],
 )
 def test_another_file_is_not_written_to(path, content, words):
