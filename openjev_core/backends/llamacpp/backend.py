@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 
 from attrs import define, field
 
+from openjev_core.backends.calls import check_call
 from openjev_core.backends.llamacpp.client import LlamaCppClient
 from openjev_core.backends.llamacpp.prefix import LlamaCppPrefix
 from openjev_core.backends.llamacpp.slot import BaseLost, Following, SlotPool
-from openjev_core.errors import BackendError, BackendUnavailable
+from openjev_core.errors import BackendUnavailable
 
 CHECK_LABELS = (0, 1)
 CHECK_WAIT = 1.0
@@ -70,16 +71,7 @@ class LlamaCppBackend:
         Raises:
             BackendError: An id outside the vocabulary, an empty or too long prompt, or labels that are not distinct.
         """
-        if not ids or not labels:
-            raise BackendError("a call to llama.cpp needs at least one token and one label")
-        if min(ids) < 0 or max(ids) >= self.vocab_size or min(labels) < 0 or max(labels) >= self.vocab_size:
-            raise BackendError(
-                f"a token id lies outside the vocabulary of {self.vocab_size}: the tokenizer belongs to another model"
-            )
-        if prompt_tokens > self.max_prompt_tokens:
-            raise BackendError(f"a prompt of {prompt_tokens} tokens; llama.cpp takes at most {self.max_prompt_tokens}")
-        if len(set(labels)) != len(labels):
-            raise BackendError("a branch names one label twice")
+        check_call("llama.cpp", ids, prompt_tokens, labels, self.vocab_size, self.max_prompt_tokens)
 
     async def prove_reuse(self) -> None:
         """Find out, once, whether the model's cache can be cut back to a prefix; sets :attr:`reuses`.

@@ -11,13 +11,14 @@ from typing import Literal
 
 from attrs import define, field
 
+from openjev_core.backends.calls import check_call
 from openjev_core.backends.sglang.aborts import Aborts
 from openjev_core.backends.sglang.client import SGLangClient
 from openjev_core.backends.sglang.facts import ServerFacts
 from openjev_core.backends.sglang.session import WARM_UP_LABELS, SGLangPrefix
 from openjev_core.backends.sglang.slots import Slots
 from openjev_core.backends.sglang.wire import ids_json, parse_one, reading, single_body
-from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded
+from openjev_core.errors import BackendUnavailable, DeadlineExceeded
 
 CHECK_TIMEOUT = 4.0
 """Seconds for a check's call; less than the engine waits for a check, which would otherwise cut it off unjudged."""
@@ -78,16 +79,7 @@ class SGLangBackend:
         Raises:
             BackendError: An id outside the vocabulary, an empty or too long prompt, or labels that are not distinct.
         """
-        if not ids or not labels:
-            raise BackendError("a call to SGLang needs at least one token and one label")
-        if min(ids) < 0 or max(ids) >= self.vocab_size or min(labels) < 0 or max(labels) >= self.vocab_size:
-            raise BackendError(
-                f"a token id lies outside the vocabulary of {self.vocab_size}: the tokenizer belongs to another model"
-            )
-        if prompt_tokens > self.max_prompt_tokens:
-            raise BackendError(f"a prompt of {prompt_tokens} tokens; SGLang takes at most {self.max_prompt_tokens}")
-        if len(set(labels)) != len(labels):
-            raise BackendError("a branch names one label twice")
+        check_call("SGLang", ids, prompt_tokens, labels, self.vocab_size, self.max_prompt_tokens)
 
     async def check(self) -> None:
         """See :meth:`openjev_core.backends.protocol.Backend.check`.
