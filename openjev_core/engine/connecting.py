@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 
 from openjev_core.backends.protocol import Branch, LoadedModel
 from openjev_core.backends.sglang import open_sglang
-from openjev_core.backends.sglang.checks import fact_lines
+from openjev_core.backends.sglang.checks import fact_lines, tokenizer_is_proven
+from openjev_core.backends.sglang.tokens import tokens_line
 from openjev_core.distribution import check_logprobs
 from openjev_core.engine.engine import Engine
 from openjev_core.errors import BackendError, StartupError
@@ -45,6 +46,8 @@ async def connect(settings: Settings, progress: Callable[[str], None]) -> AsyncI
             lines = fact_lines(backend.facts, url=url, tokenizer=source, max_input_tokens=settings.max_input_tokens)
             for line in lines:
                 progress(line)
+            if not tokenizer_is_proven(backend.facts, source):
+                progress(await tokens_line(backend, tokenizer))
         else:
             progress("checks: skipped")
         yield LoadedModel(

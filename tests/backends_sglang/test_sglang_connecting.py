@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 
 import pytest
-from tiny_tokenizer import write_tiny_tokenizer
+from tiny_tokenizer import tiny_tokenizer, write_tiny_tokenizer
 
 from openjev_core import Settings, StartupError, open_engine
 from openjev_core.backends.sglang import ServerFacts
 from openjev_core.backends.sglang.checks import fact_lines
+from openjev_core.backends.sglang.tokens import TRICKY
 
 pytestmark = pytest.mark.anyio
 
@@ -43,6 +44,45 @@ async def test_each_check_is_told(start_double, frontend, tokenizer):
     ] == lines[:5]
     assert lines[5].startswith("probe: 66 labels read, which hold ")
     assert 6 == len(lines)
+
+
+async def lines_of(double, tokenizer):
+    lines = []
+    async with open_engine(settings(double, tokenizer), progress=lines.append):
+        return lines
+
+
+def around(text):
+    """The tiny tokenizer, with a token of its own before every text, as some have one."""
+    return [0, *tiny_tokenizer().encode(text, add_special_tokens=False).ids]
+
+
+async def test_a_tokenizer_whose_files_are_elsewhere_is_compared_by_counts(start_double, frontend, tokenizer):
+    double = await start_double(frontend=frontend, model_path="mirror/Tiny", tokenize=around)
+    lines = await lines_of(double, tokenizer)
+    (line,) = [line for line in lines if line.startswith("tokens: ")]
+    assert f"tokens: a text of {len(TRICKY)} characters is {len(around(TRICKY)) - 2} tokens on both sides" == line
+
+
+async def test_another_tokenizer_of_the_same_name_is_found_out(start_double, frontend, tokenizer):
+    double = await start_double(frontend=frontend, model_path="mirror/Tiny", tokenize=lambda text: [*range(len(text))])
+    with pytest.raises(StartupError, match=r"tokens: expected a server that makes \d+ tokens more of one text than"):
+        await lines_of(double, tokenizer)
+
+
+async def test_a_server_that_takes_no_text_is_not_compared(start_double, tokenizer):
+    double = await start_double(model_path="mirror/Tiny", tokenize=lambda text: [])
+    assert any(
+        line.startswith("tokens: not compared, the server takes no text (")
+        for line in await lines_of(double, tokenizer)
+    )
+
+
+async def test_a_server_that_dies_of_the_text_is_no_backend(start_double, tokenizer):
+    double = await start_double(frontend="python", model_path="mirror/Tiny", tokenize=lambda text: [-1])
+    with pytest.raises(StartupError, match="tokens: expected an answer to a text from"):
+        await lines_of(double, tokenizer)
+    double.rules.violations.clear()
 
 
 async def test_the_users_name_for_the_model_wins(start_double, tokenizer):

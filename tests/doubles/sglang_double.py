@@ -49,6 +49,7 @@ class SGLangDouble:
         prefill_rate: Tokens per second; uncached tokens add to the latency.
         max_running, max_queued: As SGLang's flags; with a full queue ``python`` says 503 and ``rust`` is silent.
         disconnect_notice: Seconds until the Python front end notices that a client hung up (really up to 4).
+        tokenize: Makes ids of text.
         strict: Check every call against the rules and keep it in ``calls``.
         faults: What goes wrong, in the order of asking.
     """
@@ -67,6 +68,7 @@ class SGLangDouble:
     model_path: str = "MODEL_DIR"
     served_model_name: str = "smollm2"
     disable_radix_cache: bool = False
+    tokenize: Callable[[str], list[int]] | None = None
     strict: bool = True
     on_death: Callable[[], None] = lambda: None
     faults: list[Fault] = field(factory=list)
@@ -170,7 +172,9 @@ class SGLangDouble:
     def generate(self, request: HttpRequest) -> None:
         """``POST /generate``."""
         try:
-            body, batch, members = read_members(request.body, self.frontend, self.vocab_size, self.context_length)
+            body, batch, members = read_members(
+                request.body, self.frontend, self.vocab_size, self.context_length, self.tokenize
+            )
         except Refusal as refusal:
             if refusal.fatal:
                 self.rules.violations.append(refusal.message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -42,7 +43,11 @@ class Refusal(Exception):
 
 
 def read_members(
-    raw: bytes, frontend: Literal["rust", "python"], vocab_size: int, context: int
+    raw: bytes,
+    frontend: Literal["rust", "python"],
+    vocab_size: int,
+    context: int,
+    tokenize: Callable[[str], list[int]] | None = None,
 ) -> tuple[dict[str, Any], bool, list[Member]]:
     """The body, whether it is a batch, and its members.
 
@@ -55,7 +60,7 @@ def read_members(
         raise Refusal(f"Failed to parse the request body as JSON: {error}", style="validation") from None
     if not isinstance(body, dict) or not ("input_ids" in body or "text" in body):
         raise Refusal("Either text, input_ids or input_embeds should be provided.")
-    ids = body["input_ids"] if "input_ids" in body else ids_of_text(body["text"], vocab_size)
+    ids = body["input_ids"] if "input_ids" in body else ids_of_text(body["text"], vocab_size, tokenize)
     if not ids:
         raise Refusal("input_ids cannot be empty.")
     batch = isinstance(ids[0], list)
@@ -73,10 +78,12 @@ def read_members(
     return body, batch, list(zip(rids, prompts, labels, strict=True))
 
 
-def ids_of_text(text: Any, vocab_size: int) -> Any:
-    """Ids for a text or a list of texts: a stand-in's tokenizer has one word for a token, whatever the word."""
+def ids_of_text(text: Any, vocab_size: int, tokenize: Callable[[str], list[int]] | None) -> Any:
+    """Ids for a text or a list of texts: without a tokenizer, a word is a token, whatever the word."""
     if isinstance(text, list):
-        return [ids_of_text(one, vocab_size) for one in text]
+        return [ids_of_text(one, vocab_size, tokenize) for one in text]
+    if tokenize is not None:
+        return tokenize(str(text))
     return [zlib.crc32(word.encode()) % vocab_size for word in str(text).split()]
 
 

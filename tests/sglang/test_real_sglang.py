@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import random
 from contextlib import asynccontextmanager
 
 import httpx
 import pytest
+from tiny_tokenizer import tiny_tokenizer
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import open_sglang
-from openjev_core.errors import BackendError, DeadlineExceeded, OpenJevError
+from openjev_core.backends.sglang.tokens import tokens_line
+from openjev_core.errors import BackendError, DeadlineExceeded, OpenJevError, StartupError
+from openjev_core.prompts.tokenizer import load_tokenizer, tokenizer_from
 from openjev_core.settings import Settings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sglang]
@@ -73,6 +77,16 @@ async def test_batch_calls_and_a_plain_single_call_agree(real_sglang):
         assert furthest(one.logprobs, other.logprobs) < NOISE
         assert furthest(one.logprobs, alone) < NOISE
         assert one.prompt_tokens == other.prompt_tokens == 212
+
+
+async def test_text_is_as_many_tokens_there_as_here(real_sglang):
+    if real_sglang.model_dir is None:
+        pytest.skip("the server's tokenizer is not at hand")
+    tokenizer, _ = load_tokenizer(str(real_sglang.model_dir))
+    async with connected(real_sglang) as backend:
+        assert (await tokens_line(backend, tokenizer)).endswith(" tokens on both sides")
+        with pytest.raises(StartupError, match="it has another tokenizer"):
+            await tokens_line(backend, tokenizer_from(json.loads(tiny_tokenizer().to_str())))
 
 
 async def test_the_whole_prefix_is_reused_where_that_is_told(real_sglang):

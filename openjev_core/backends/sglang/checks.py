@@ -45,10 +45,20 @@ def model_line(facts: ServerFacts, tokenizer: str) -> str:
 
 def same_tokenizer(one: str, other: str) -> bool:
     """Whether two sources hold one tokenizer, by their files where both can be read, else by their names."""
+    alike = same_files(one, other)
+    return last_part(one) == last_part(other) if alike is None else alike
+
+
+def same_files(one: str, other: str) -> bool | None:
+    """Whether two directories hold one tokenizer; ``None`` where they cannot both be read here."""
     files = [Path(source) / "tokenizer.json" for source in (one, other)]
-    if all(file.is_file() for file in files):
-        return files[0].read_bytes() == files[1].read_bytes()
-    return last_part(one) == last_part(other)
+    return files[0].read_bytes() == files[1].read_bytes() if all(file.is_file() for file in files) else None
+
+
+def tokenizer_is_proven(facts: ServerFacts, tokenizer: str) -> bool:
+    """Whether the server's tokenizer was compared with this side's file by file, and not by its name."""
+    theirs = facts.tokenizer_path or facts.model_path
+    return theirs is not None and bool(same_files(theirs, tokenizer))
 
 
 def last_part(source: str) -> str:
