@@ -16,6 +16,8 @@ from attrs import frozen
 
 DOUBLE = Path(__file__).parents[1] / "doubles" / "sglang_double.py"
 ECHO = Path(__file__).with_name("echo_app.py")
+LLAMACPP = Path(__file__).with_name("llamacpp_app.py")
+TYPED_GGUF = Path(__file__).with_name("typed_gguf_app.py")
 SERVER_CORE, PEER_CORE = 0, 1
 START_SECONDS = 90.0
 
@@ -57,7 +59,7 @@ def free_port():
 
 @contextmanager
 def running(name, command, url, *, core=SERVER_CORE, environ=None, ready="/health"):
-    """Start a server on one core and wait until it answers; end it with the block."""
+    """Start a server on one core, or with `core` None on all, and wait until it answers; end it with the block."""
     log = Path(os.environ.get("OPENJEV_BENCH_LOG", os.devnull)).open("ab")  # noqa: SIM115 - the child keeps it
     child = subprocess.Popen(
         [str(part) for part in command], env={**os.environ, **(environ or {})}, stdout=log, stderr=log
@@ -65,8 +67,9 @@ def running(name, command, url, *, core=SERVER_CORE, environ=None, ready="/healt
     log.close()
     try:
         process = psutil.Process(child.pid)
-        cores = os.cpu_count() or 1
-        process.cpu_affinity([core % cores])
+        if core is not None:
+            cores = os.cpu_count() or 1
+            process.cpu_affinity([core % cores])
         wait_until_ready(child, url + ready, name)
         yield Measured(name, url, process)
     finally:
@@ -102,11 +105,12 @@ def double(*options):
 
 
 @contextmanager
-def openjev(*options, environ=None):
+def openjev(*options, environ=None, core=SERVER_CORE):
     """`openjev serve` with these options."""
     port = free_port()
     command = [Path(sys.executable).with_name("openjev"), "serve", "--port", port, *options]
-    with running("openjev", command, f"http://127.0.0.1:{port}", environ=environ, ready="/health/live") as server:
+    url = f"http://127.0.0.1:{port}"
+    with running("openjev", command, url, core=core, environ=environ, ready="/health/live") as server:
         yield server
 
 
@@ -125,4 +129,24 @@ def llm2jev(python, model, url):
     port = free_port()
     command = [python, "-m", "llm2jev", "--model", model, "--backend", "sglang", "--url", url, "--port", port]
     with running("llm2jev", command, f"http://127.0.0.1:{port}") as server:
+        yield server
+
+
+@contextmanager
+def llamacpp(model, *, threads, batch, slots=1, waiting=None):
+    """llama.cpp's own server on all cores; `waiting` are variables that say how its threads wait."""
+    port = free_port()
+    command = [sys.executable, LLAMACPP, model, port, "--threads", threads, "--batch", batch, "--slots", slots]
+    with running("llama.cpp", command, f"http://127.0.0.1:{port}", core=None, environ=waiting) as server:
+        yield server
+
+
+@contextmanager
+def typed_gguf(python, model, *, threads):
+    """typed-gguf, from an environment of its own that has it, on the llama.cpp of this one."""
+    import xllamacpp.xllamacpp as library  # noqa: PLC0415 - other benchmarks do without
+
+    port = free_port()
+    command = [python, TYPED_GGUF, model, library.__file__, port, threads]
+    with running("typed-gguf", command, f"http://127.0.0.1:{port}", core=None) as server:
         yield server

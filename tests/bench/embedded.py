@@ -1,0 +1,180 @@
+"""The embedded engine, beside what it replaces, its peers, and the tokens that have to be computed at least.
+
+    uv run python tests/bench/embedded.py [--typed-gguf PYTHON] [--quick]
+
+The demo model, a state of 600 tokens, 8 and 32 questions; `cold` where the server has never seen the state, `warm` the
+same request once more. `openjev` is `openjev serve` with its default settings. All ways run on the same llama.cpp:
+
+- `limit`: prefix and suffixes, each once, as one prompt to `/completion`; warm, the suffixes behind a prefix that is
+  still in the cache. Batch and waiting of the threads are those that were fastest for it in this run.
+- `whole prompts`: a prompt per question with the state in it, nothing reused.
+- `/v1/systemone`: llama.cpp's own route, which answers from decision models only: from a copy of the demo model that is
+  marked as one and writes the same prompts (`decision_gguf.py`), with as many slots as are fastest for it.
+- `typed-gguf`: by PYTHON, an environment that has it. Its prompts are its own; it keeps no state from one request to
+  the next, so it is never warm.
+
+Rounds are interleaved, each way in turn first, all on the same state. Seconds on the clock, and CPU seconds of the
+server's process; ratios to the limit round by round. The memory of the engine is printed too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import tempfile
+import time
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+
+import httpx
+import orjson
+from attrs import asdict
+from bench_parts import written
+from bench_processes import openjev, typed_gguf
+from bench_requests import body, state
+from decision_gguf import template, write_decision_gguf
+from embedded_ways import BATCHES, OPENMP, Asked, Limit, Systemone, WholePrompts, fastest
+
+from openjev_core.backends.llamacpp.demo_model import demo_model_path
+from openjev_core.backends.llamacpp.threads import default_threads
+
+RESULTS = Path(__file__).with_name("results")
+TOKENS, QUESTIONS = 600, (8, 32)
+SLOTS = (1, 4)
+HEATS = ("cold", "warm")
+SMALL_CONTEXT = 1024
+WARM_UP_TOKENS, TRIED_TOKENS = 20, 200
+MANY = 16
+"""Questions above which one round has to do for `--quick`."""
+MARK = "MARK"
+
+
+def asked_of(url, tokens, questions, seed):
+    """A request, with the token ids that this server writes for it."""
+    request = body(state(tokens, random.Random(f"{seed}-{time.time_ns()}")), questions)
+    shown = written(url, request)
+    return Asked(request, shown.prefix, shown.suffixes)
+
+
+def decision_model(url, folder):
+    """The demo model as one that llama.cpp's own route answers from, with this server's prompts."""
+    headers = {"content-type": "application/json"}
+    shown = (
+        httpx.post(f"{url}/v1/prompts", content=body(MARK, 1), headers=headers, timeout=60).raise_for_status().json()
+    )
+    before, after = shown["prefix"].split(MARK)
+    prompt = shown["branches"][0]["prompt"]
+    ending = prompt[prompt.rindex("the answer is no") + len("the answer is no") :]
+    path = Path(folder) / "decision.gguf"
+    write_decision_gguf(demo_model_path(), path, template(before, after, ending))
+    return path
+
+
+def opened(stack, options):
+    """Every way by its name, and the settings that were fastest."""
+    model, threads, rounds = demo_model_path(), default_threads(), 1 if options.quick else 3
+    own = stack.enter_context(openjev(core=None))
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
+    tried = [asked_of(own.url, TRIED_TOKENS if options.quick else TOKENS, 8, turn) for turn in range(rounds + 1)]
+    limits = [{"batch": batch, "waiting": waiting} for batch in BATCHES for waiting in OPENMP]
+    limit, server = stack.enter_context(
+        fastest(model, threads, lambda server, turn: Limit(server).cold(tried[turn]), limits, rounds)
+    )
+    decisions = [{"batch": limit["batch"], "waiting": limit["waiting"], "slots": slots} for slots in SLOTS]
+    systemone, peer = stack.enter_context(
+        fastest(
+            decision_model(own.url, folder),
+            threads,
+            lambda server, turn: Systemone(server).cold(tried[turn]),
+            decisions,
+            1,
+        )
+    )
+    ways = {
+        "openjev": Systemone(own),
+        "limit": Limit(server),
+        "whole prompts": WholePrompts(server),
+        "/v1/systemone": Systemone(peer),
+    }
+    if options.typed_gguf:
+        ways["typed-gguf"] = Systemone(stack.enter_context(typed_gguf(options.typed_gguf, model, threads=threads)))
+    return ways, {"limit": limit, "/v1/systemone": systemone, "xllamacpp": version("xllamacpp")}
+
+
+def heats(name):
+    return ("cold",) if name in ("whole prompts", "typed-gguf") else HEATS
+
+
+def run(ways, asked, rounds, tokens=TOKENS):
+    """The times of each way and heat, round by round."""
+    found = {(name, heat): [] for name in ways for heat in heats(name)}
+    names = list(ways)
+    for turn in range(rounds):
+        request = asked_of(ways["openjev"].server.url, tokens, asked, turn)
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            for heat in heats(name):
+                found[name, heat].append(getattr(ways[name], heat)(request))
+    return found
+
+
+def spread(values):
+    return f"{statistics.median(values):.2f} [{min(values):.2f}–{max(values):.2f}]"
+
+
+def lines_of(asked, found):
+    for heat in HEATS:
+        limit = found["limit", heat]
+        for name in dict.fromkeys(name for name, _ in found):
+            # A way that reuses nothing takes as long the second time.
+            took = found.get((name, heat), found[name, "cold"])
+            pairs = list(zip(took, limit, strict=True))
+            cells = [spread([one.clock for one in took]), spread([one.cpu for one in took])]
+            cells += [spread([a.clock / b.clock for a, b in pairs]), spread([a.cpu / b.cpu for a, b in pairs])]
+            yield f"| {asked} | {heat} | {name} | {' | '.join(cells)} |"
+
+
+def memory(server):
+    """Resident MiB of the engine with its default context, and with a small one."""
+    with openjev("--max-input-tokens", str(SMALL_CONTEXT), core=None) as small:
+        return {
+            "default": server.resident_bytes() / 2**20,
+            f"{SMALL_CONTEXT} tokens of context": small.resident_bytes() / 2**20,
+        }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--typed-gguf", type=Path, help="a Python that has typed-gguf; left out of the table without")
+    parser.add_argument("--questions", type=int, nargs="+", default=list(QUESTIONS))
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--quick", action="store_true", help="two rounds; one of 32 questions")
+    options = parser.parse_args()
+    head = "| questions | state | way | s | CPU s | s ÷ limit | CPU ÷ limit |"
+    lines, measured = [head, "| --- " * 7 + "|"], []
+    with ExitStack() as stack:
+        ways, settings = opened(stack, options)
+        resident = memory(ways["openjev"].server)
+        notes = [f"Settings: {settings}.", f"Resident MiB: { ({k: round(v) for k, v in resident.items()}) }."]
+        print("\n".join(notes), flush=True)
+        run(ways, 1, 1, tokens=WARM_UP_TOKENS)  # connections, lazy imports
+        for asked in options.questions:
+            found = run(ways, asked, options.rounds if not options.quick else 2 if asked <= MANY else 1)
+            lines += lines_of(asked, found)
+            print("\n".join(lines[-2 * len(ways) :]), flush=True)
+            measured += [
+                {"questions": asked, "way": name, "state": heat, "rounds": [asdict(one) for one in took]}
+                for (name, heat), took in found.items()
+            ]
+    RESULTS.mkdir(exist_ok=True)
+    kept = {"settings": settings, "resident_mib": resident, "cells": measured}
+    (RESULTS / "embedded.json").write_bytes(orjson.dumps(kept, option=orjson.OPT_INDENT_2))
+    title = (
+        "# The embedded engine, beside its peers and its limit\n\nMedian [range of the rounds]. See ../embedded.py.\n\n"
+    )
+    (RESULTS / "embedded.md").write_text(title + "\n".join(lines) + "\n\n" + "\n\n".join(notes) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
