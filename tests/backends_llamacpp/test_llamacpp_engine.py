@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import socket
 import sys
 from types import SimpleNamespace
@@ -179,3 +180,23 @@ async def test_an_engine_that_does_not_load_names_what_is_missing(monkeypatch):
     monkeypatch.setattr("importlib.import_module", refuse)
     with pytest.raises(StartupError, match=r"libgomp.so.1.*install libgomp1"):
         await start_embedded("model.gguf", context=256, threads=1)
+
+
+class TestThreadsWait:
+    """The environment in which libgomp is loaded."""
+
+    def test_asleep_after_a_short_spin(self, monkeypatch):
+        for name in embedded.WAITING:
+            monkeypatch.delenv(name, raising=False)
+        with embedded._environment(embedded.WAITING):
+            assert ("passive", "1000") == (os.environ["OMP_WAIT_POLICY"], os.environ["GOMP_SPINCOUNT"])
+        assert set() == set(embedded.WAITING) & set(os.environ)
+
+    @pytest.mark.parametrize("name", embedded.WAITING)
+    def test_as_the_user_says(self, monkeypatch, name):
+        for other in embedded.WAITING:
+            monkeypatch.delenv(other, raising=False)
+        monkeypatch.setenv(name, "users")
+        with embedded._environment(embedded.WAITING):
+            assert {name: "users"} == {key: os.environ[key] for key in embedded.WAITING if key in os.environ}
+        assert "users" == os.environ[name]

@@ -1,8 +1,8 @@
 """A copy of a GGUF that llama.cpp takes for a decision model, so that its own `/v1/systemone` answers from it.
 
 llama.cpp answers that route for models only whose metadata name a kind of decision model and a template for its
-prompts. Of the kinds, `openjev` reads one letter per option behind the prompt, as this project does: any chat model will
-do. The template here writes the prompts that this project writes, so that both compute the same tokens.
+prompts. Of the kinds, `openjev` reads one letter per option behind the prompt, as this project does: any chat
+model will do. The template here writes the prompts that this project writes, so that both compute the same tokens.
 """
 
 from __future__ import annotations
