@@ -13,6 +13,9 @@ same request once more. `openjev` is `openjev serve` with its default settings. 
 - `typed-gguf`: by PYTHON, an environment that has it. Its prompts are its own; it keeps no state from one request to
   the next, so it is never warm.
 
+Batching branches of several questions, as llama.cpp's route does with more than one slot, makes an answer depend on the
+other questions. So it is also measured how far a probability moves when questions are added to a request, for each.
+
 Rounds are interleaved, each way in turn first, all on the same state. Seconds on the clock, and CPU seconds of the
 server's process; ratios to the limit round by round. The memory of the engine is printed too.
 """
@@ -78,7 +81,7 @@ def opened(stack, options):
     own = stack.enter_context(openjev(core=None))
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     tried = [asked_of(own.url, TRIED_TOKENS if options.quick else TOKENS, 8, turn) for turn in range(rounds + 1)]
-    limits = [{"batch": batch, "waiting": waiting} for batch in BATCHES for waiting in OPENMP]
+    limits = [{"batch": batch, "waiting": waiting} for batch in BATCHES for waiting in OPENMP[options.quick :]]
     limit, server = stack.enter_context(
         fastest(model, threads, lambda server, turn: Limit(server).cold(tried[turn]), limits, rounds)
     )
@@ -135,6 +138,16 @@ def lines_of(asked, found):
             yield f"| {asked} | {heat} | {name} | {' | '.join(cells)} |"
 
 
+def moves(ways):
+    """By way, the most that a probability of 3 questions moved when 5 were added, over a few states."""
+    texts = [state(TOKENS // 4, random.Random(seed)) for seed in range(3)]
+    return {
+        name: max(way.moved(body(text, 3), body(text, 8)) for text in texts)
+        for name, way in ways.items()
+        if name in ("openjev", "/v1/systemone")
+    }
+
+
 def memory(server):
     """Resident MiB of the engine with its default context, and with a small one."""
     with openjev("--max-input-tokens", str(SMALL_CONTEXT), core=None) as small:
@@ -157,6 +170,8 @@ def main():
         ways, settings = opened(stack, options)
         resident = memory(ways["openjev"].server)
         notes = [f"Settings: {settings}.", f"Resident MiB: { ({k: round(v) for k, v in resident.items()}) }."]
+        moved = moves(ways)
+        notes.append(f"A probability moves by at most, when questions are added: {moved}.")
         print("\n".join(notes), flush=True)
         run(ways, 1, 1, tokens=WARM_UP_TOKENS)  # connections, lazy imports
         for asked in options.questions:
@@ -168,7 +183,7 @@ def main():
                 for (name, heat), took in found.items()
             ]
     RESULTS.mkdir(exist_ok=True)
-    kept = {"settings": settings, "resident_mib": resident, "cells": measured}
+    kept = {"settings": settings, "resident_mib": resident, "moved": moved, "cells": measured}
     (RESULTS / "embedded.json").write_bytes(orjson.dumps(kept, option=orjson.OPT_INDENT_2))
     title = (
         "# The embedded engine, beside its peers and its limit\n\nMedian [range of the rounds]. See ../embedded.py.\n\n"

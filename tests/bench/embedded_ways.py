@@ -79,6 +79,18 @@ class Systemone(Way):
 
     warm = cold
 
+    def moved(self, fewer, more):
+        """The most that a probability moves when a request about the same state asks more questions besides."""
+        few, many = (self.post("/v1/systemone", content=content)["answers"] for content in (fewer, more))
+        return max(
+            abs(one - other) for key in few for one, other in zip(numbers(few[key]), numbers(many[key]), strict=True)
+        )
+
+
+def numbers(answer):
+    """An answer's probabilities."""
+    return [answer["noul"]] if answer["type"] == "noul" else list(answer["probabilities"].values())
+
 
 class Bare(Way):
     """llama.cpp's `/completion`."""
