@@ -28,6 +28,12 @@ CLASSES = (r"\p{L}", "A-Za-z"), (r"\p{N}", "0-9"), (r"\p{M}", "")
 
 CLASS = re.compile(r"\[[^\]]*\]")
 
+ESCAPED = re.compile(r"\\[^bBAGzZ]")
+"""An escaped character that is no anchor."""
+
+NO_PLAIN_PART = re.compile(r"\((?!\?:|\?i:)|[\^$]|\\")
+"""What, outside of classes and escapes, is no plain group, or may look at the text around a piece."""
+
 LINE = re.compile(r"(?<=[!-~]\n)(?=[!-~])")
 """Between two lines, where the one ends and the other begins with a visible ASCII character. No piece reaches across,
 and what follows does not change how white space is cut, since there is just the one character."""
@@ -152,7 +158,10 @@ def cutter(expression: str) -> Callable[[str], list[str]] | None:
     translated = CLASS.sub(narrowed, expression)
     for unicode, ascii_ in CLASSES:
         translated = translated.replace(unicode, f"[{ascii_}]" if ascii_ else "(?!)")
-    if r"\p" in translated or "(" in translated.replace("(?:", "").replace("(?i:", "").replace("(?!", ""):
+    # A piece is cut by itself when its ids are learned, so how it is cut must not depend on what stands around it. One
+    # character behind a match decides about its end alone, which is the piece's end; more than that may part a piece.
+    rest = CLASS.sub("", translated).replace(r"(?!\S)", "").replace("(?!)", "")
+    if r"\p" in translated or NO_PLAIN_PART.search(ESCAPED.sub("", rest)):
         return None
     try:
         return re.compile(translated, re.ASCII).findall
@@ -163,9 +172,14 @@ def cutter(expression: str) -> Callable[[str], list[str]] | None:
 def agree(pieces: Pieces, cut: Callable[[str], list[str]], library: Library) -> bool:
     """Whether a memory gives what the library gives, on every sequence of three of the characters that it tells apart.
 
-    Every pair of ASCII characters is tried too, and nothing may be lost in cutting.
+    Every pair of ASCII characters is tried too, nothing may be lost in cutting, and no piece may reach across a
+    :data:`LINE`.
     """
-    texts = ["".join(chain.from_iterable(product(PROBED, repeat=3)))]
+    if any(cut(f"{last}\n{first}")[-1:] != [first] for last, first in product(map(chr, range(33, 127)), repeat=2)):
+        return False
+    texts = [
+        "".join(chain.from_iterable(product(probed, repeat=3))) for probed in (PROBED, filter(str.isascii, PROBED))
+    ]
     texts.extend(first + "".join(chr(second) + first for second in range(128)) for first in map(chr, range(128)))
     wanted = library.encode_batch_fast(texts, add_special_tokens=False)
     return all(

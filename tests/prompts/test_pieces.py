@@ -164,6 +164,28 @@ def test_what_does_more_than_cut_is_not_understood(change):
     assert expression_of({**definition, **change}) is None
 
 
-@pytest.mark.parametrize("expression", [r"\p{Lu}+|\s+", r"(a|b)+", r"[a-", r"(?<=x)\s"])
+def test_an_expression_whose_pieces_reach_across_lines_has_none():
+    assert with_memory(trained(r"\n?#+|[^\n#]+|\n")) is None
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        r"\p{Lu}+|\s+",
+        r"(a|b)+",
+        r"[a-",
+        r"(?<=x)\s",
+        r"[^x]|x(?!yz)",
+        r"a(?!bc)|[ab]+|[^ab]",
+        r"\bab|[a-z]+|[^a-z]",
+        r"\p{L}+|\s+$|[^\p{L}]",
+        r"^a|[^a]|a",
+    ],
+)
 def test_an_expression_that_is_not_understood(expression):
     assert cutter(expression) is None
+
+
+@pytest.mark.parametrize("expression", [r"\(+|[^(]", r"\$\^|[\^$]|[^$^]", r"\s+(?!\S)|\s|\S+"])
+def test_escapes_are_no_part_of_an_expression_that_looks_around(expression):
+    assert cutter(expression) is not None
