@@ -54,6 +54,7 @@ QUESTION = {
 PAIRS = 15
 MAIN = "from openjev_core.cli import main; main()"
 SUITES = {"examples": (), "jevbench-mini": ("--groups", "REP.equivariance")}
+"""The first takes minutes, the second an hour on a CPU; each is asked for by its name."""
 ROTATED = ("team",)
 
 
@@ -170,7 +171,7 @@ def rotations(engine: str, flags: list[str]) -> dict[str, Any]:
     }
 
 
-def coherence(engine: str, flags: list[str]) -> dict[str, Any]:
+def coherence(engine: str, flags: list[str], suites: list[str]) -> dict[str, Any]:
     """jevbench's scores, in percent of tests that hold, of a server that reads one order and of one that reads all."""
     found = {}
     for name, orders in (("one order", "1"), ("all orders", "full")):
@@ -179,7 +180,7 @@ def coherence(engine: str, flags: list[str]) -> dict[str, Any]:
         with subprocess.Popen(served, stderr=subprocess.DEVNULL) as server:
             try:
                 wait_until_it_answers(port, server)
-                found[name] = {suite: jevbench(port, engine, orders, suite, more) for suite, more in SUITES.items()}
+                found[name] = {suite: jevbench(port, engine, orders, suite, SUITES[suite]) for suite in suites}
             finally:
                 server.terminate()
     return found
@@ -275,18 +276,22 @@ def main() -> None:
         "calibration": calibration,
         "prior": prior,
         "labels": labels,
-        "coherence": coherence,
         "rotations": rotations,
         "cost": cost,
     }
-    parser.add_argument("what", choices=kinds)
+    parser.add_argument("what", choices=[*kinds, "coherence"])
     parser.add_argument("--engine", default="embedded", help="a name for the results")
+    parser.add_argument("--suites", nargs="+", choices=SUITES, default=["examples"], help="jevbench's, for coherence")
     words = sys.argv[1:]
     border = words.index("--") if "--" in words else len(words)
     arguments = parser.parse_args(words[:border])
     RUNS.mkdir(parents=True, exist_ok=True)
     write_cases(CASES)
-    found = kinds[arguments.what](arguments.engine, words[border + 1 :])
+    flags = words[border + 1 :]
+    if arguments.what == "coherence":
+        found: Any = coherence(arguments.engine, flags, arguments.suites)
+    else:
+        found = kinds[arguments.what](arguments.engine, flags)
     out = RESULTS / f"trust-{arguments.what}-{arguments.engine}.json"
     out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     print(out)
