@@ -18,6 +18,7 @@ Parser = Callable[[str], Any]
 INTEGER = re.compile(r"-?[0-9]+")
 DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")
+BEARER_KEY = re.compile(r"[!-~]([ -~]*[!-~])?")
 USUAL_PORTS = {"http": 80, "https": 443}
 
 
@@ -100,6 +101,8 @@ def server_url(value: str) -> str:
 
     One with a user or a password is refused: it would turn up in logs and in errors, and keys have their own setting.
     """
+    from httpx import URL, InvalidURL  # noqa: PLC0415 - slow to import, and needed for addresses alone
+
     accepted = "an http or https URL such as http://127.0.0.1:30000"
     try:
         parts = urlsplit(value)
@@ -112,6 +115,18 @@ def server_url(value: str) -> str:
         raise ValueError(accepted)
     if parts.query or parts.fragment:
         raise ValueError(f"{accepted}, without a query or fragment")
+    try:
+        # What will call it, and the name system, take less: no part of a name may be empty or of 64 letters.
+        URL(value).raw_host.decode().encode("idna")
+    except (InvalidURL, UnicodeError):
+        raise ValueError(accepted) from None
+    return value
+
+
+def bearer_key(value: str) -> str:
+    """A key that can be sent. A line end, as a file's last, would end the header and begin another."""
+    if not BEARER_KEY.fullmatch(value):
+        raise ValueError("printable ASCII characters without white space around them")
     return value
 
 

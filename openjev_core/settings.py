@@ -19,6 +19,7 @@ from openjev_core.errors import SettingsError
 from openjev_core.setting_values import (
     HiddenError,
     Parser,
+    bearer_key,
     flag,
     integer,
     networks,
@@ -118,7 +119,7 @@ class Settings:
     )
     calibration: str | None = setting(None, text, "calibration file to apply")
     api_key: tuple[str, ...] = setting((), words, "Bearer keys that are accepted, comma-separated", secret=True)
-    backend_api_key: str | None = setting(None, text, "Bearer key for SGLang or llama-server", secret=True)
+    backend_api_key: str | None = setting(None, bearer_key, "Bearer key for SGLang or llama-server", secret=True)
     disable_plugins: tuple[str, ...] = setting((), words, "distributions whose plugins are not loaded, comma-separated")
     log_format: Literal["text", "json"] = setting("text", one_of("text", "json"), "log lines")
     tracing: bool = setting(False, flag, "send OpenTelemetry traces; needs openjev[otel], and OTEL_* say where")

@@ -37,7 +37,7 @@ ACCEPTED = {
     "prior": [("off", "off"), ("contentless", "contentless")],
     "calibration": [("c.json", "c.json")],
     "api_key": [("one", ("one",)), ("one, two,", ("one", "two"))],
-    "backend_api_key": [("k", "k")],
+    "backend_api_key": [("k", "k"), ("a b!", "a b!")],
     "disable_plugins": [("openjev,other", ("openjev", "other"))],
     "log_format": [("json", "json")],
     "tracing": [("1", True), ("FALSE", False)],
@@ -52,12 +52,23 @@ ACCEPTED = {
     "debug_prompts": [("on", True), ("no", False)],
 }
 
+NO_HOSTS = ["http://a..b", "http://.", f"http://{'a' * 64}.b", "http://1.2.3.999", "http://\u2603.com", "http://x/\x7f"]
+
 REFUSED = {
     "model": [" "],
     "frontend": ["go", "Rust"],
     "fanout": ["all"],
     "threads": ["0", "x", "1.5"],
-    "connect": ["127.0.0.1:30000", "sglang", "ftp://x", "http://", "http://x:port", "http://x?y=1", "http://x#y"],
+    "connect": [
+        "127.0.0.1:30000",
+        "sglang",
+        "ftp://x",
+        "http://",
+        "http://x:port",
+        "http://x?y=1",
+        "http://x#y",
+        *NO_HOSTS,
+    ],
     "llama_server": ["http://x y", "unix:///run/llama"],
     "trusted_proxies": ["localhost", "10.0.0.0/99", "10.0.0.1/8", "::1,*"],
     "cors_origins": [
@@ -88,6 +99,7 @@ REFUSED = {
     "orders": ["0", "-1", "some", "1.5"],
     "prior": ["on"],
     "api_key": [",", " , "],
+    "backend_api_key": ["k\n", "k\r\nHost: other", " k", "k\x00", "\u00e9"],
     "disable_plugins": [","],
     "log_format": ["xml"],
     "tracing": ["maybe"],
