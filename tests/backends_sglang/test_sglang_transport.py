@@ -173,6 +173,11 @@ async def test_every_form_of_a_response(pool, parts, status, body):
         ([OK[:-1], None], httpx.ReadError, "closed in the middle of the answer"),
         ([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", None], httpx.ReadError, "in the middle"),
         ([b"HTTP/1.1 100 Continue\r\n\r\n", None], httpx.ReadError, "in the middle of the answer"),
+        (
+            [b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"],
+            httpx.ReadError,
+            "another",
+        ),
         ([b"SSH-2.0-OpenSSH\r\n"], httpx.ReadError, "is no HTTP"),
         ([b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"], httpx.ReadError, "is no HTTP"),
     ],
@@ -237,6 +242,20 @@ async def test_a_port_where_nobody_listens(pool):
         pass
     with pytest.raises(httpx.ConnectError, match=r"^127\.0\.0\.1:\d+: .*(refused|failed)"):
         await post(pool, url)
+
+
+async def test_a_name_is_looked_up_as_it_is_registered(pool, monkeypatch):
+    """Python's own spelling of this one is `fass.de`, which is another's."""
+    asked = []
+
+    async def connect(origin, _):
+        asked.append(origin)
+        raise httpx.ConnectError("")
+
+    monkeypatch.setattr(transports, "connect", connect)
+    with pytest.raises(httpx.ConnectError):
+        await post(pool, "http://fa\u00df.de")
+    assert [("http", "xn--fa-hia.de", 80)] == asked
 
 
 class Handler:

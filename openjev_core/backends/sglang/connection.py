@@ -87,6 +87,8 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._fail(httpx.ReadError(f"the answer is no HTTP: {error}"))
+        except httptools.HttpParserUpgrade:
+            self._fail(httpx.ReadError("the answer goes over to another protocol"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the exchange that is under way: with its answer, where that was to last until the connection's end."""

@@ -16,7 +16,7 @@ import httpx
 from openjev_core.backends.sglang.connection import Connection
 
 Origin = tuple[str, str, int]
-"""Scheme, host and port."""
+"""Scheme, host as it is registered (Python would look up another one for some names with umlauts), and port."""
 
 
 class PooledTransport(httpx.AsyncBaseTransport):
@@ -40,7 +40,7 @@ class PooledTransport(httpx.AsyncBaseTransport):
             httpx.ReadError: The response broke off, or is no HTTP.
         """
         url = request.url
-        origin = url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80)
+        origin = url.scheme, url.raw_host.decode(), url.port or (443 if url.scheme == "https" else 80)
         connection = self._take(origin)
         if connection is None:
             connection = await connect(origin, request.extensions.get("timeout", {}).get("connect"))
