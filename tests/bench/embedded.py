@@ -24,7 +24,9 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import statistics
+import sys
 import tempfile
 import time
 from contextlib import ExitStack
@@ -164,6 +166,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--quick", action="store_true", help="two rounds; one of 32 questions")
     options = parser.parse_args()
+    # The default would leave the servers behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     head = "| questions | state | way | s | CPU s | s ÷ limit | CPU ÷ limit |"
     lines, measured = [head, "| --- " * 7 + "|"], []
     with ExitStack() as stack:
