@@ -1,9 +1,11 @@
-"""Naming what a calibration depends on: the model's template, and the prompts that a question type writes."""
+"""Naming a calibration, and what it depends on: the model's template, and the prompts that a question type writes."""
 
 from __future__ import annotations
 
 import hashlib
 from typing import Any
+
+import msgspec
 
 from openjev_core.backends.protocol import ChatTemplate
 from openjev_core.calibration import Calibration
@@ -27,6 +29,11 @@ def prompt_digest(question_type: QuestionType[Any, Any]) -> str:
             labelled = [(option.label or str(index), option) for index, option in enumerate(readout.options)]
             words.append(question_type.suffix(readout, labelled))
     return _digest(question_turn(), ANSWER, *words)
+
+
+def calibration_digest(calibration: Calibration) -> str:
+    """Digest of what a calibration file says, however it is laid out."""
+    return _digest(msgspec.json.encode(calibration, order="deterministic").decode())
 
 
 def check_calibration(

@@ -10,7 +10,7 @@ import attrs
 from attrs import frozen
 
 from openjev_core.backends.protocol import LoadedModel
-from openjev_core.calibration import read_calibration
+from openjev_core.calibration import Calibration, read_calibration
 from openjev_core.engine.admission import Admission
 from openjev_core.engine.deadline import within
 from openjev_core.engine.digests import check_calibration
@@ -76,6 +76,11 @@ class Engine:
     _threads: Threads
     _own: frozenset[str]
     _foreign_types: bool
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The calibration that it applies."""
+        return self._reducer.scorer.calibration
 
     @property
     def in_flight(self) -> int:

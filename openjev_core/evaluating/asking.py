@@ -11,6 +11,7 @@ import httpx
 import stamina
 from attrs import frozen
 
+from openjev_core.engine.digests import calibration_digest
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.intake import ALIAS
 from openjev_core.errors import (
@@ -82,14 +83,17 @@ class EngineAsker:
 
     @property
     def source(self) -> Mapping[str, Any]:
-        """The model, and every setting on which a probability depends."""
-        settings = self.engine.settings
+        """The model, and every setting on which a probability depends.
+
+        A calibration is named by what it says: `openjev calibrate` writes a new one under the name of the old.
+        """
+        settings, calibration = self.engine.settings, self.engine.calibration
         return {
             "answered_by": "this process",
             "model": self.engine.model.public_name,
             "orders": settings.orders,
             "prior": settings.prior,
-            "calibration": settings.calibration,
+            "calibration": None if calibration is None else calibration_digest(calibration),
             "temperature": settings.temperature,
             "confidence": settings.confidence,
         }

@@ -70,6 +70,23 @@ def test_it_holds_for_the_orders_that_it_was_fitted_with(openjev, data):
 
 
 @pytest.mark.usefixtures("toy")
+def test_answers_of_one_calibration_do_not_pass_for_those_of_the_next(openjev, data, tmp_path):
+    openjev("calibrate", data, "--out", "c.json")
+    openjev("eval", data, "--calibration", "c.json")
+    changed = json.loads((tmp_path / "c.json").read_text())
+    changed["types"]["choice"]["any"]["temperature"] *= 2
+    (tmp_path / "again.json").write_text((tmp_path / "c.json").read_text().replace(" ", ""))
+    (tmp_path / "c.json").write_text(json.dumps(changed))
+
+    same = openjev("eval", data, "--calibration", "again.json")
+    other = openjev("eval", data, "--calibration", "c.json")
+
+    assert 0 == same.exit_code, same.stderr
+    assert 1 == other.exit_code
+    assert "data.eval.jsonl: this run was begun with calibration" in told(other)
+
+
+@pytest.mark.usefixtures("toy")
 def test_a_calibration_in_force_does_not_matter_to_a_new_one(openjev, data, monkeypatch):
     monkeypatch.setenv("OPENJEV_CALIBRATION", "missing.json")
 
