@@ -248,7 +248,7 @@ async def test_a_name_is_looked_up_as_it_is_registered(pool, monkeypatch):
     """Python's own spelling of this one is `fass.de`, which is another's."""
     asked = []
 
-    async def connect(origin, _):
+    async def connect(origin, *_):
         asked.append(origin)
         raise httpx.ConnectError("")
 
@@ -315,12 +315,17 @@ async def test_tls(pool, monkeypatch):
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    script = Script([OK])
+    script = Script([OK], [OK], [OK])
     async with serving(script, ssl=context) as url:
         secure = url.replace("http:", "https:")
         with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
             await post(pool, secure)
         trusting = ssl.create_default_context()
         authority.configure_trust(trusting)
-        monkeypatch.setattr(transports.ssl, "create_default_context", lambda: trusting)
-        assert b"ok" == (await post(pool, secure)).content
+        made = []
+        monkeypatch.setattr(transports.ssl, "create_default_context", lambda: made.append(1) or trusting)
+        trusted = PooledTransport(60.0)
+        answers = await asyncio.gather(*(post(trusted, secure) for _ in range(3)))
+        await trusted.aclose()
+    assert [b"ok"] * 3 == [answer.content for answer in answers]
+    assert [1] == made, "reading the system's certificates holds up the loop for 20 ms"

@@ -29,6 +29,7 @@ class PooledTransport(httpx.AsyncBaseTransport):
     def __init__(self, keepalive: float) -> None:
         self._keepalive = keepalive
         self._idle: defaultdict[Origin, deque[Connection]] = defaultdict(deque)
+        self._tls: ssl.SSLContext | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request whose body is already there; the response is read whole.
@@ -43,7 +44,8 @@ class PooledTransport(httpx.AsyncBaseTransport):
         origin = url.scheme, url.raw_host.decode(), url.port or (443 if url.scheme == "https" else 80)
         connection = self._take(origin)
         if connection is None:
-            connection = await connect(origin, request.extensions.get("timeout", {}).get("connect"))
+            seconds = request.extensions.get("timeout", {}).get("connect")
+            connection = await connect(origin, seconds, self._context(url.scheme))
         answer = await connection.exchange(head_of(request), request.content)
         if connection.is_open:
             connection.idle_since = time.monotonic()
@@ -58,6 +60,12 @@ class PooledTransport(httpx.AsyncBaseTransport):
                 connection.close()
         self._idle.clear()
 
+    def _context(self, scheme: str) -> ssl.SSLContext | None:
+        """One for all connections: reading the system's certificates takes 20 ms, in which nothing else happens."""
+        if scheme == "https" and self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls if scheme == "https" else None
+
     def _take(self, origin: Origin) -> Connection | None:
         """The connection that was used last; those that were idle for too long are closed on the way."""
         idle = self._idle[origin]
@@ -70,19 +78,18 @@ class PooledTransport(httpx.AsyncBaseTransport):
         return None
 
 
-async def connect(origin: Origin, seconds: float | None) -> Connection:
+async def connect(origin: Origin, seconds: float | None, tls: ssl.SSLContext | None) -> Connection:
     """A new connection.
 
     Raises:
         httpx.ConnectError: It is refused, the name is unknown, or the certificate is not trusted.
         httpx.ConnectTimeout: It takes too long.
     """
-    scheme, host, port = origin
-    context = ssl.create_default_context() if scheme == "https" else None
+    _, host, port = origin
     loop = asyncio.get_running_loop()
     # Never cancelled: cancelling uvloop while it connects has closed descriptors twice, by then another's (its issue
     # 738), and a client that hangs up may cancel a call at any moment.
-    connecting = asyncio.create_task(loop.create_connection(Connection, host, port, ssl=context))
+    connecting = asyncio.create_task(loop.create_connection(Connection, host, port, ssl=tls))
     try:
         async with asyncio.timeout(seconds):
             _, connection = await asyncio.shield(connecting)
