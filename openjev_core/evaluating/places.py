@@ -41,11 +41,9 @@ def parse_line(place: str, line: bytes) -> Any:
         RequestError: It is none.
     """
     try:
-        return parse_document(line)
+        return parse_document(line, "the line")
     except RequestError as error:
-        # The parser speaks of a request's body.
-        told = [Problem(p.loc, p.msg.replace("the body", "the line"), p.type) for p in error.problems]
-        raise in_row(place, RequestError(told)) from None
+        raise in_row(place, error) from None
 
 
 def raise_all(problems: Sequence[Problem]) -> None:

@@ -13,6 +13,7 @@ from openjev_core.errors import Loc, RequestError
 from openjev_core.evaluating.places import file_error, in_row, listed, row_error
 from openjev_core.evaluating.sources import Record, read_records
 from openjev_core.json_document import compact, parse_document
+from openjev_core.plugins.problems import mismatch
 
 
 @frozen(kw_only=True)
@@ -82,7 +83,7 @@ def read_questions(path: Path) -> dict[str, Any]:
         RequestError: The file cannot be read, or holds something else.
     """
     try:
-        value = parse_document(path.read_bytes())
+        value = parse_document(path.read_bytes(), "the file")
     except OSError as error:
         raise file_error(path, f"cannot be read: {error.strerror or error}") from None
     except RequestError as error:
@@ -147,7 +148,7 @@ def _object(record: Record, name: str, value: Any) -> dict[str, Any]:
 
 def _parsed(record: Record, loc: Loc, text: str) -> Any:
     try:
-        return parse_document(text.encode("utf-8", "surrogatepass"))
+        return parse_document(text.encode("utf-8", "surrogatepass"), "the text")
     except RequestError as error:
         raise row_error(record.place, loc, f"expected an object, or its JSON text: {error.problems[0].msg}") from None
 
@@ -157,8 +158,8 @@ def _state(record: Record, names: Sequence[str]) -> Any:
         return {name: record.fields[name] for name in names}
     state = record.fields[names[0]]
     if not isinstance(state, (str, dict, list)):
-        msg = f"expected a string, an object or an array as the state, found {type(state).__name__}"
-        raise row_error(record.place, (names[0],), msg)
+        error = mismatch("a string, an object or an array as the state", state)
+        raise in_row(record.place, error.under(names[0]))
     return state
 
 

@@ -143,10 +143,14 @@ def test_a_missing_library_says_how_to_get_it(write, monkeypatch):
         ("data.jsonl", [row(), row(extra=1)], "data.jsonl line 2: extra: the first row does not have this field"),
         ("data.jsonl", [{"text": "x"}], "data.jsonl: has no column 'state'; it has: text"),
         ("data.jsonl", [{"state": "x"}], "data.jsonl: has no column 'questions'"),
-        ("data.jsonl", [row(state=3)], "data.jsonl line 1: state: expected a string, an object or an array"),
+        (
+            "data.jsonl",
+            [row(state=None)],
+            "data.jsonl line 1: state: expected a string, an object or an array as the state, found null",
+        ),
         ("data.jsonl", [row(questions=[])], "data.jsonl line 1: questions: expected an object"),
         ("data.jsonl", [row(questions={})], "data.jsonl line 1: questions: expected at least one"),
-        ("data.jsonl", [row(questions="{")], "data.jsonl line 1: questions: expected an object, or its JSON text"),
+        ("data.jsonl", [row(questions="{")], "questions: expected an object, or its JSON text: the text is not JSON"),
         ("data.jsonl", [row(labels={"other": 1})], "data.jsonl line 1: labels.other: a label for a question that"),
         ("data.jsonl", [row(id="x"), row(id="x")], "data.jsonl line 2: id: the id 'x' is that of data.jsonl line 1"),
         ("data.jsonl", [row(id=None)], "data.jsonl line 1: id: expected a non-empty string or an integer"),
@@ -180,7 +184,7 @@ def test_questions_for_all_rows_come_from_a_file(write):
 
 @pytest.mark.parametrize("content", ["[]", "{}", "{", '"x"'])
 def test_a_file_of_no_questions_is_refused(write, content):
-    with pytest.raises(RequestError, match=r"questions\.json: "):
+    with pytest.raises(RequestError, match=r"questions\.json: (expected a JSON object|the file is not JSON)"):
         read_questions(write("questions.json", content))
 
 
