@@ -27,9 +27,6 @@ options. ``joint``: it comes from several readouts together."""
 MOST_COMBINATIONS = 4096
 """Combinations of options over a question's readouts that are tried out to tell which one a label means."""
 
-ANY_NUMBER_OF_OPTIONS = 100_000
-"""How many options there may be is the answering side's business, and tells on the way there."""
-
 
 @frozen(kw_only=True)
 class Shape:
@@ -143,7 +140,7 @@ def shape_of(question: Any, converter: QuestionConverter) -> Shape:
     question_type, structured = converter.question(question)
     readouts = []
     for readout in pull_readouts(question_type, structured):
-        check_readout(question_type, readout, ANY_NUMBER_OF_OPTIONS)
+        check_readout(question_type, readout, max_answers=None)
         readouts.append(readout)
     count = math.prod(len(readout.options) for readout in readouts)
     if len(readouts) > 1 and count > MOST_COMBINATIONS:

@@ -25,8 +25,13 @@ def pull_readouts(question_type: QuestionType[Any, Any], question: Any) -> Itera
         raise PluginError(question_type.name, f"readouts raised {type(error).__name__}") from error
 
 
-def check_readout(question_type: QuestionType[Any, Any], readout: object, max_answers: int) -> None:
+def check_readout(question_type: QuestionType[Any, Any], readout: object, max_answers: int | None) -> None:
     """Hold a readout to the contract.
+
+    Args:
+        question_type: Its type.
+        readout: What the type gave.
+        max_answers: How many options it may have; ``None`` where whoever answers has a limit of their own.
 
     Raises:
         RequestError: The question asks for too few or too many options.
@@ -42,8 +47,9 @@ def check_readout(question_type: QuestionType[Any, Any], readout: object, max_an
     if not all(isinstance(option, Option) and isinstance(option.text, str) for option in readout.options):
         raise PluginError(name, "a readout's options are not all Option records with a text")
     count = len(readout.options)
-    if not 2 <= count <= max_answers:  # noqa: PLR2004 - one option is no question
-        msg = f"a {name} question takes 2 to {max_answers} options (max_answers), found {count}"
+    if count < 2 or (max_answers is not None and count > max_answers):  # noqa: PLR2004 - one option is no question
+        accepted = "2 or more options" if max_answers is None else f"2 to {max_answers} options (max_answers)"
+        msg = f"a {name} question takes {accepted}, found {count}"
         raise RequestError.at(readout.loc, msg, "option_count")
     check_keys_and_labels(question_type, readout)
 
