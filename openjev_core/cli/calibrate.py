@@ -86,7 +86,7 @@ def calibrate(
     if (given.calibration, given.temperature) != (settings.calibration, settings.temperature):
         complain("OPENJEV_CALIBRATION and OPENJEV_TEMPERATURE are left aside: what is fitted takes their place")
     registry = installed_types(settings)
-    checked = _checked(data, columns, registry)
+    checked = _checked(data, columns, registry, only or ())
     calibration, report, records = asyncio.run(_fitted(checked, path, settings, registry, concurrency, only or ()))
     write_calibration(calibration, str(out))
     show(report, print_calibration, "calibration", json_file, html)
@@ -97,12 +97,15 @@ def calibrate(
         raise typer.Exit(FAILED)
 
 
-def _checked(data: Path, columns: Any, registry: Registry) -> list[CheckedRow]:
+def _checked(data: Path, columns: Any, registry: Registry, only: Sequence[str]) -> list[CheckedRow]:
+    from openjev_core.evaluating.calibrating import check_enough, labelled_rows  # noqa: PLC0415
     from openjev_core.evaluating.checking import check_rows  # noqa: PLC0415
     from openjev_core.evaluating.rows import read_rows  # noqa: PLC0415
     from openjev_core.plugins.structuring import QuestionConverter  # noqa: PLC0415
 
-    return check_rows(read_rows(data, columns), QuestionConverter(registry), labelled=True)
+    checked = check_rows(read_rows(data, columns), QuestionConverter(registry), labelled=True)
+    check_enough(labelled_rows(checked), only)
+    return checked
 
 
 async def _fitted(  # noqa: PLR0917 - what a fit depends on

@@ -12,6 +12,7 @@ from openjev_core.engine.digests import prompt_digest, template_digest
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.scores import OrderScores
 from openjev_core.errors import RequestError
+from openjev_core.evaluating.checking import CheckedRow
 from openjev_core.evaluating.curves import as_json, reliability
 from openjev_core.evaluating.fitting import FOLDS, Example, Fit, fit, out_of_fold, uncorrected
 from openjev_core.evaluating.intervals import LEVEL, RESAMPLES, estimate, paired_difference
@@ -56,6 +57,38 @@ def labelled_scores(records: Sequence[Mapping[str, Any]]) -> list[LabelledScores
     ]
 
 
+def labelled_rows(checked: Sequence[CheckedRow]) -> dict[str, list[int]]:
+    """Type name to the row of each readout whose label will be known once the rows are read."""
+    found: dict[str, list[int]] = {}
+    for one in checked:
+        for question in one.questions.values():
+            if question.label is not None:
+                found.setdefault(question.shape.type, []).extend([one.row.number] * len(question.shape.readouts))
+    return found
+
+
+def check_enough(rows: Mapping[str, Sequence[int]], only: Sequence[str]) -> None:
+    """Refuse what is too little to fit on.
+
+    Args:
+        rows: Type name to the row of each of its labelled readouts.
+        only: Types to fit; all of them when empty.
+
+    Raises:
+        RequestError: A type has too few labelled readouts, or none.
+    """
+    if missing := [name for name in only if name not in rows]:
+        raise RequestError.at(("--only",), f"no question of type {missing[0]!r} has a label")
+    for name in only or rows:
+        count, different = len(rows[name]), len(set(rows[name]))
+        if count < FEWEST or different < FOLDS:
+            msg = (
+                f"{count} labelled {name} readouts in {different} rows are too few to fit a calibration on; "
+                f"{FEWEST} in {FOLDS} rows are needed. Label more, or fit other types alone with --only TYPE"
+            )
+            raise RequestError.at(("labels",), msg)
+
+
 def calibrate(
     scores: Sequence[LabelledScores], only: Sequence[str]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
@@ -75,7 +108,7 @@ def calibrate(
     for one in scores:
         if not only or one.type in only:
             by_type.setdefault(one.type, []).append(one.example)
-    _check_enough(by_type, only)
+    check_enough({name: [example.row for example in examples] for name, examples in by_type.items()}, only)
     corrections: dict[str, dict[str, Any]] = {}
     groups = []
     for name, examples in sorted(by_type.items()):
@@ -116,19 +149,6 @@ def calibration_of(engine: Engine, corrections: Mapping[str, Mapping[str, Any]])
             for name, found in corrections.items()
         },
     )
-
-
-def _check_enough(by_type: Mapping[str, Sequence[Example]], only: Sequence[str]) -> None:
-    if missing := [name for name in only if name not in by_type]:
-        raise RequestError.at(("--only",), f"no question of type {missing[0]!r} has a label")
-    for name, examples in by_type.items():
-        rows = len({example.row for example in examples})
-        if len(examples) < FEWEST or rows < FOLDS:
-            msg = (
-                f"{len(examples)} labelled {name} readouts in {rows} rows are too few to fit a calibration on; "
-                f"{FEWEST} in {FOLDS} rows are needed. Label more, or fit other types alone with --only TYPE"
-            )
-            raise RequestError.at(("labels",), msg)
 
 
 def _by_size(examples: Sequence[Example]) -> dict[int, list[Example]]:

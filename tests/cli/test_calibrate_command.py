@@ -104,14 +104,21 @@ def test_a_server_does_not_tell_what_is_needed(openjev, data):
 
 
 @pytest.mark.usefixtures("toy")
-def test_too_few_rows_are_refused_and_nothing_is_written(openjev, data, tmp_path):
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ((), "20 labelled choice readouts in 20 rows are too few"),
+        (("--only", "noul"), "--only: no question of type 'noul' has a label"),
+    ],
+)
+def test_too_few_labels_are_refused_before_a_row_is_read(openjev, data, flags, words):
     data.write_text("".join(data.read_text().splitlines(keepends=True)[:20]))
 
-    result = openjev("calibrate", data)
+    result = openjev("calibrate", data, *flags)
 
     assert 2 == result.exit_code
-    assert "20 labelled choice readouts in 20 rows are too few" in told(result)
-    assert not (tmp_path / "calibration.json").exists()
+    assert words in told(result)
+    assert [data] == list(data.parent.iterdir())
 
 
 @pytest.mark.usefixtures("toy")
