@@ -31,7 +31,7 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
             suggestion = (
                 "no threshold reaches it"
                 if one["threshold"] is None
-                else f"from {number(one['threshold'])} on, which keeps {one['coverage']:.0%}"
+                else f"top probability {number(one['threshold'])} or more, which keeps {one['coverage']:.0%}"
             )
             table.add_row(f"accuracy {one['target']:g}", suggestion)
         out.print(table)

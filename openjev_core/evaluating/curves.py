@@ -34,11 +34,11 @@ class ReliabilityBin:
 
 @frozen
 class Threshold:
-    """From which confidence on answers can be taken as they are.
+    """From which probability of their most probable outcome on answers can be taken as they are.
 
     Attributes:
         target: The accuracy wanted.
-        threshold: The lowest confidence from which on the kept answers' accuracy is at least the target with
+        threshold: The lowest one from which on the kept answers' accuracy is at least the target with
             :data:`CERTAINTY` (one-sided, Clopper-Pearson); ``None`` when there is none.
         coverage: The share of answers that are kept.
         accuracy: Their accuracy in these data.
