@@ -59,8 +59,8 @@ def report_of(
         "method": {
             "interval": f"{LEVEL:.0%} percentile bootstrap over rows, {RESAMPLES} resamples; of flip rates: Wilson",
             "ece": CALIBRATION_ERROR,
-            "thresholds": "lowest probability of the most probable outcome (not the answer's `confidence`) from which on the "
-            "kept answers reach the target by a one-sided 95% lower bound",
+            "thresholds": "lowest probability of the most probable outcome (not the answer's `confidence`) from which "
+            "on the kept answers reach the target by a one-sided 95% lower bound",
         },
     }
 
