@@ -117,6 +117,9 @@ def evaluate(
         )
     )
     _report(header, records, checked, target_accuracy or TARGETS, json_file=json_file, html=html, out=out)
+    complain(f"{len(records)} rows are in {path}" + (f" and {out}" if out is not None else ""))
+    if html is not None:
+        complain(f"the report is in {html}")
     if refused := refused_lines(records):
         for line in refused:
             complain(line)

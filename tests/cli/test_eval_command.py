@@ -73,6 +73,8 @@ def test_a_run_ends_in_a_report(openjev, data, tmp_path):
         (one["options"], one["order"], one["count"]) for one in report["flips"]
     ]
     assert "type choice: 12 questions (few)" in result.stdout
+    assert "12 rows are in data.eval.jsonl and table.csv" in told(result)
+    assert "the report is in report.html" in told(result)
     page = (tmp_path / "report.html").read_text()
     assert not re.search(r"(src|href)=\"(?!#)", page)
     assert not re.search(r"url\((?!#)|@import|<script|<link", page)
