@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,6 +91,8 @@ def calibrate(
     write_calibration(calibration, str(out))
     show(report, print_calibration, "calibration", json_file, html)
     complain(f"the calibration is in {out}: OPENJEV_CALIBRATION={out} applies it")
+    for line in worse_lines(report):
+        complain(line)
     if refused := refused_lines(records):
         for line in refused:
             complain(line)
@@ -106,6 +108,18 @@ def _checked(data: Path, columns: Any, registry: Registry, only: Sequence[str]) 
     checked = check_rows(read_rows(data, columns), QuestionConverter(registry), labelled=True)
     check_enough(labelled_rows(checked), only)
     return checked
+
+
+def worse_lines(report: Mapping[str, Any]) -> list[str]:
+    """What to tell about corrections that did rows no good which the fit had not seen."""
+    return [
+        f"warning: the {group['type']} correction made unseen rows worse: their log loss went from "
+        f"{loss['before']['value']:.3f} to {loss['after']['value']:.3f}; label more rows, or fit the other types alone "
+        "with --only TYPE"
+        for group in report["groups"]
+        if group["form"] != "none"
+        and (loss := group["measures"]["log_loss"])["after"]["value"] > loss["before"]["value"]
+    ]
 
 
 async def _fitted(  # noqa: PLR0917 - what a fit depends on

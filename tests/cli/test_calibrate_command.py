@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from openjev_core.cli.calibrate import worse_lines
 from openjev_core.evaluating import intervals
 
 
@@ -55,6 +56,19 @@ def test_what_is_fitted_can_be_applied(openjev, data, tmp_path):
     losses = [json.loads(run.stdout)["groups"][0]["measures"]["log_loss"]["value"] for run in (plain, corrected)]
     # The toy's answers are noise, and a fit to noise takes its certainty away.
     assert losses[1] < losses[0]
+
+
+@pytest.mark.parametrize(
+    ("form", "after", "told"), [("temperature", 0.75, True), ("temperature", 0.7, False), ("none", 0.75, False)]
+)
+def test_a_correction_that_makes_unseen_rows_worse_is_told(form, after, told):
+    loss = {"before": {"value": 0.71}, "after": {"value": after}}
+    group = {"type": "noul", "options": None, "form": form, "measures": {"log_loss": loss}}
+
+    lines = worse_lines({"groups": [group]})
+
+    assert told == bool(lines)
+    assert not told or "their log loss went from 0.710 to 0.750" in lines[0]
 
 
 @pytest.mark.usefixtures("toy")
