@@ -38,8 +38,8 @@ from openjev_core.prompts.proof import prove
 from openjev_core.settings import Settings
 
 SMALL_BODY = 16 * 1024
-"""Bytes of a request up to which tokenizing it, in one order of its options, takes ten milliseconds at the very most
-(and a tenth of one as a rule)."""
+"""Bytes of a request up to which preparing it, in one order of its options, is left on the event loop: half a
+millisecond as a rule, 25 for the worst that could be contrived."""
 
 LARGE_BODY = 256 * 1024
 """Bytes of a request from which parsing it would hold up others."""

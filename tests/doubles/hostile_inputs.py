@@ -150,6 +150,11 @@ MALFORMED = [
     ("word length", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: ten\r\n\r\n"),
     ("negative length", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n"),
     ("two lengths", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
+    (
+        "a length and chunks",
+        b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ),
+    ("a later version", b"GET /health/live HTTP/1.2\r\nHost: x\r\n\r\n"),
     ("unknown transfer coding", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n"),
     ("bad chunk size", CHUNKED + b"zz\r\n"),
     ("endless chunk size", CHUNKED + b"1" * 50 + b"\r\n"),

@@ -54,6 +54,8 @@ class Http1(H11Protocol):
         return self.connection.their_state not in (h11.SEND_BODY, h11.ERROR)
 
     async def _send_error_response(self, status_code: int) -> None:
+        # h11 has 501 for a coding that it does not know: what a client sends is never this server's failure.
+        status_code = status_code if status_code < HTTPStatus.INTERNAL_SERVER_ERROR else HTTPStatus.BAD_REQUEST
         reply = refusal(status_code)
         own = (
             (b"content-length", b"%d" % len(reply.body)),
@@ -72,8 +74,10 @@ class Http1(H11Protocol):
     async def _create_stream(self, request: h11.Request) -> None:
         if self._gone():
             return
-        if request.http_version not in (b"1.1", b"1.0"):
-            await self.refuse(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+        # A body with two lengths is how requests are smuggled past a proxy that believes the other one.
+        two_lengths = {b"content-length", b"transfer-encoding"} <= {name for name, _ in request.headers}
+        if two_lengths or request.http_version not in (b"1.1", b"1.0"):
+            await self.refuse(HTTPStatus.BAD_REQUEST)
             await self.send(Closed())
             return
         self.stream = HTTPStream(
@@ -116,4 +120,7 @@ def refusal(status: int) -> Reply:
         return detail_reply(status, "headers_too_large", message)
     if status == HTTPStatus.REQUEST_TIMEOUT:
         return detail_reply(status, "request_timeout", "the request's headers did not arrive in time")
-    return detail_reply(status, "malformed_request", "this is no well-formed HTTP request")
+    message = (
+        "this is no well-formed HTTP/1.0 or HTTP/1.1 request, or one whose body has two lengths or an unknown coding"
+    )
+    return detail_reply(status, "malformed_request", message)
