@@ -102,33 +102,62 @@ def places(wanted: int | None, engine: Engine) -> int:
 
 @contextmanager
 def counting(done: int, total: int) -> Iterator[Callable[[], None]]:
-    """A function to call after each row. A bar on a terminal; elsewhere a line now and then."""
+    """A function to call after each row. A bar on a terminal; elsewhere a line now and then.
+
+    Attempts that failed are told as they are made again; and where the run ends early, what became of its rows.
+    """
+    if done:
+        complain(f"{done} of {total} rows were answered before; going on with the others")
+    answered = done
+    try:
+        with _retries_told(), _shown(done, total) as show:
+
+            def count() -> None:
+                nonlocal answered
+                answered += 1
+                show(answered)
+
+            yield count
+    except BaseException:  # a Ctrl-C, too
+        complain(f"{answered} of {total} rows are answered and kept; the same command again goes on with the others")
+        raise
+
+
+@contextmanager
+def _shown(done: int, total: int) -> Iterator[Callable[[int], None]]:
+    """A function that shows how many rows are answered."""
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    if done:
-        complain(f"{done} of {total} rows were answered before; going on with the others")
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _told_now_and_then(done, total)
+        yield lambda answered: _tell_now_and_then(answered, total)
         return
     columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("rows", total=total, completed=done)
-        yield lambda: progress.advance(task)
+        yield lambda answered: progress.update(task, completed=answered)
 
 
-def _told_now_and_then(done: int, total: int) -> Callable[[], None]:
-    answered = done
-    step = max(1, total // 10)
+def _tell_now_and_then(answered: int, total: int) -> None:
+    if answered % max(1, total // 10) == 0 or answered == total:
+        complain(f"{answered} of {total} rows answered")
 
-    def tell() -> None:
-        nonlocal answered
-        answered += 1
-        if answered % step == 0 or answered == total:
-            complain(f"{answered} of {total} rows answered")
 
-    return tell
+@contextmanager
+def _retries_told() -> Iterator[None]:
+    """Tell why something is tried again; of itself the library that does so logs its own name and no reason."""
+    from stamina.instrumentation import RetryDetails, set_on_retry_hooks  # noqa: PLC0415
+
+    def tell(details: RetryDetails) -> None:
+        cause = details.caused_by
+        complain(f"trying again in {details.wait_for:.1f} s: {str(cause) or type(cause).__name__}")
+
+    set_on_retry_hooks([tell])
+    try:
+        yield
+    finally:
+        set_on_retry_hooks(None)
 
 
 def refused_lines(records: Sequence[Mapping[str, Any]], most: int = 10) -> list[str]:

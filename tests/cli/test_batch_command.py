@@ -128,7 +128,8 @@ def test_a_backend_that_fails_ends_the_run_and_the_next_goes_on(openjev, folder,
     finished = openjev("batch", "data.jsonl")
 
     assert (1, 0) == (failed.exit_code, finished.exit_code)
-    assert "gone" in told(failed)
+    assert "trying again in 0.0 s: gone" in told(failed)
+    assert "5 of 30 rows are answered and kept; the same command again goes on with the others" in told(failed)
     assert list(range(1, 31)) == sorted(record["row"] for record in records(run))
 
 
