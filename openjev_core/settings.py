@@ -81,9 +81,11 @@ class Settings:
     sglang_python: str | None = setting(None, text, "Python that has SGLang: start it as a child and serve from it")
     llama_server: str | None = setting(None, server_url, "URL of a running llama-server to serve from")
     profile: str = setting("qwen36", text, "SGLang launch profile")
-    frontend: Literal["rust", "python"] = setting("rust", one_of("rust", "python"), "SGLang's HTTP front end")
+    frontend: Literal["rust", "python"] = setting(
+        "rust", one_of("rust", "python"), "SGLang's HTTP front end, rust or python"
+    )
     fanout: Literal["batch", "calls"] = setting(
-        "batch", one_of("batch", "calls"), "one SGLang call for all branches, or one each"
+        "batch", one_of("batch", "calls"), "batch: one SGLang call for all branches; calls: one each"
     )
     skip_checks: bool = setting(False, flag, "serve from a connected SGLang without checking it first")
     threads: int | None = setting(None, integer(1), "threads of the embedded engine; the physical cores when unset")
@@ -110,18 +112,20 @@ class Settings:
     keep_alive: float = setting(75.0, positive, "seconds that a connection may idle between requests")
     grace_period: float = setting(30.0, positive, "seconds that a stop leaves running evaluations")
     temperature: float = setting(1.0, positive, "divides the label logprobs before normalization")
-    confidence: ConfidenceFormula = setting("entropy", one_of("entropy", "jev"), "confidence formula")
+    confidence: ConfidenceFormula = setting("entropy", one_of("entropy", "jev"), "confidence formula, entropy or jev")
     orders: int | Literal["full", "adaptive"] = setting(
-        1, order_count, "orders of the options that each readout is read in and averaged over"
+        1,
+        order_count,
+        "orders of the options that each readout is read in and averaged over: a number, full or adaptive",
     )
     prior: Literal["off", "contentless"] = setting(
-        "off", one_of("off", "contentless"), "divide out what the model answers to an empty state"
+        "off", one_of("off", "contentless"), "contentless divides out what the model answers to an empty state"
     )
     calibration: str | None = setting(None, text, "calibration file to apply")
     api_key: tuple[str, ...] = setting((), words, "Bearer keys that are accepted, comma-separated", secret=True)
     backend_api_key: str | None = setting(None, bearer_key, "Bearer key for SGLang or llama-server", secret=True)
     disable_plugins: tuple[str, ...] = setting((), words, "distributions whose plugins are not loaded, comma-separated")
-    log_format: Literal["text", "json"] = setting("text", one_of("text", "json"), "log lines")
+    log_format: Literal["text", "json"] = setting("text", one_of("text", "json"), "log lines, text or json")
     tracing: bool = setting(False, flag, "send OpenTelemetry traces; needs openjev[otel], and OTEL_* say where")
     cors_origins: tuple[str, ...] = setting((), origins, "origins that browsers may call from, comma-separated")
     debug_prompts: bool | None = setting(None, flag, "serve POST /v1/prompts; when unset, on a loopback address only")
