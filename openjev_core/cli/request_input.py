@@ -18,7 +18,7 @@ def document_from(source: str) -> Any:
     Raises:
         RequestError: It cannot be read, or is no JSON.
     """
-    return parse_document(content_of(source))
+    return parse_document(content_of(source), "the body" if source == STANDARD_INPUT else source)
 
 
 def state_from(source: str) -> Any:

@@ -177,6 +177,16 @@ def test_invalid_utf8_is_told_with_its_place(openjev, tmp_path):
     )
 
 
+def test_a_file_that_is_no_json_is_named(openjev, tmp_path):
+    table = tmp_path / "tickets.csv"
+    table.write_text("ticket,text\n")
+    result = openjev("ask", table)
+    assert (2, f"openjev: {table} is not JSON: Expecting value at line 1 column 1\n") == (
+        result.exit_code,
+        result.stderr,
+    )
+
+
 def test_an_empty_file_name_is_named(openjev):
     assert "openjev: '': cannot be read: Is a directory\n" == openjev("ask", "").stderr
 
