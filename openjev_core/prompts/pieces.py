@@ -1,10 +1,11 @@
-"""Tokenizing ASCII text from a memory of its pieces.
+"""Tokenizing text from a memory of its pieces.
 
 A byte-pair tokenizer first cuts a text into pieces, roughly its words, by a regular expression, and then finds each
 piece's ids without looking at its neighbours. In ASCII the expression is one that Python's own engine can run, and most
 pieces of a text have been seen before: cutting and looking up takes a tenth of what the ``tokenizers`` library takes to
-do all of it again. Only the ids that the library itself gave for a piece are ever used, and a tokenizer whose pieces
-are not understood exactly has no such memory.
+do all of it again. Runs of other words, between words in ASCII, are taken for pieces whole. Only the ids that the
+library itself gave for a piece are ever used, and a tokenizer whose pieces are not understood exactly has no such
+memory.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ CAPACITY = 65_536
 LONGEST_PIECE = 48
 """Characters of a piece that is worth knowing: longer ones do not come again."""
 
-LEARNED_AT_ONCE = 256
-"""New pieces that are learned from one text; one that has more is tokenized whole by the library as well."""
+ASKED_FOR = 2.5
+"""What the library takes for a piece by itself, in times of what it takes for one in its text. A text with more new
+pieces than one in so many is tokenized whole."""
+
+LEARNED_BESIDE = 64
+"""Pieces that are learned from such a text."""
 
 CLASSES = (r"\p{L}", "A-Za-z"), (r"\p{N}", "0-9"), (r"\p{M}", "")
 """Unicode's letters, numbers and marks, and which ASCII characters are among them."""
@@ -34,9 +39,9 @@ ESCAPED = re.compile(r"\\[^bBAGzZ]")
 NO_PLAIN_PART = re.compile(r"\((?!\?:|\?i:)|[\^$]|\\")
 """What, outside of classes and escapes, is no plain group, or may look at the text around a piece."""
 
-LINE = re.compile(r"(?<=[!-~]\n)(?=[!-~])")
-"""Between two lines, where the one ends and the other begins with a visible ASCII character. No piece reaches across,
-and what follows does not change how white space is cut, since there is just the one character."""
+WORD = re.compile(r"(?<=[!-~])(?= [A-Za-z])")
+"""Before a word: between a visible ASCII character and the one space before an ASCII letter. No piece reaches across,
+and how either side is cut does not depend on the other."""
 
 PROBED = "aB'sl 7\n\r\t.-(\u00e9\u0301\u4e2d\u3000\x85"
 """One or two characters of every kind that the expressions tell apart."""
@@ -65,38 +70,34 @@ class Pieces:
 
     def encode(self, text: str) -> list[int]:
         """The token ids of ``text``, exactly as the library gives them."""
-        if text.isascii():
-            return self._ascii(text)
-        lines = LINE.split(text)
-        if len(lines) == 1:
-            return self._whole(text)
-        ids: list[int] = []
-        for is_ascii, group in groupby(lines, str.isascii):
-            run = "".join(group)
-            ids.extend(self._ascii(run) if is_ascii else self._whole(run))
-        return ids
-
-    def _ascii(self, text: str) -> list[int]:
-        pieces = self._cut(text)
+        known, pieces = self._known, self._cut(text) if text.isascii() else self._parts(text)
         try:
-            return self._joined(pieces)
+            return list(chain.from_iterable(map(known.__getitem__, pieces)))
         except KeyError:
-            self._learn({piece for piece in pieces if piece not in self._known and len(piece) <= LONGEST_PIECE})
-        try:
-            return self._joined(pieces)
-        except KeyError:  # pieces that were too many or too long to be learned
+            new = {piece for piece in pieces if piece not in known}
+        if len(new) * ASKED_FOR > len(pieces):
+            self._learn(islice(new, LEARNED_BESIDE))
             return self._whole(text)
+        learned = self._learn(new)
+        return list(chain.from_iterable([known[one] if one in known else learned[one] for one in pieces]))
 
-    def _joined(self, pieces: list[str]) -> list[int]:
-        return list(chain.from_iterable(map(self._known.__getitem__, pieces)))
+    def _parts(self, text: str) -> list[str]:
+        """The pieces of words in ASCII, and each run of other words as one."""
+        parts: list[str] = []
+        for is_ascii, words in groupby(WORD.split(text), str.isascii):
+            run = "".join(words)
+            parts.extend(self._cut(run) if is_ascii else (run,))
+        return parts
 
-    def _learn(self, new: Iterable[str]) -> None:
-        pieces = list(islice(new, LEARNED_AT_ONCE))
-        if len(self._known) + len(pieces) > CAPACITY:
-            self._known = {}
+    def _learn(self, new: Iterable[str]) -> dict[str, tuple[int, ...]]:
+        """The ids of ``new`` pieces, kept from now on where they may come again."""
+        pieces = list(new)
         encodings = self._library.encode_batch_fast(pieces, add_special_tokens=False)
-        for piece, encoding in zip(pieces, encodings, strict=True):
-            self._known[piece] = tuple(encoding.ids)
+        learned = {piece: tuple(encoding.ids) for piece, encoding in zip(pieces, encodings, strict=True)}
+        if len(self._known) + len(pieces) > CAPACITY:
+            self._known = {}  # not emptied: another thread may be reading it
+        self._known.update(item for item in learned.items() if len(item[0]) <= LONGEST_PIECE)
+        return learned
 
     def _whole(self, text: str) -> list[int]:
         ids: list[int] = self._library.encode_batch_fast([text], add_special_tokens=False)[0].ids
@@ -172,11 +173,13 @@ def cutter(expression: str) -> Callable[[str], list[str]] | None:
 def agree(pieces: Pieces, cut: Callable[[str], list[str]], library: Library) -> bool:
     """Whether a memory gives what the library gives, on every sequence of three of the characters that it tells apart.
 
-    Every pair of ASCII characters is tried too, nothing may be lost in cutting, and no piece may reach across a
-    :data:`LINE`.
+    Every pair of ASCII characters is tried too, nothing may be lost in cutting, and no piece may reach across the
+    beginning of a :data:`WORD`.
     """
-    if any(cut(f"{last}\n{first}")[-1:] != [first] for last, first in product(map(chr, range(33, 127)), repeat=2)):
-        return False
+    visible, letters = map(chr, range(33, 127)), (letter for letter in map(chr, range(128)) if letter.isalpha())
+    for last, first in product(visible, letters):
+        if cut(f"{last} {first}") != [*cut(last), *cut(f" {first}")]:
+            return False
     texts = [
         "".join(chain.from_iterable(product(probed, repeat=3))) for probed in (PROBED, filter(str.isascii, PROBED))
     ]

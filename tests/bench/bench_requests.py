@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import random
+from pydoc_data import topics
 
 import orjson
 
-WORDS = (
-    "invoice order refund payment account ticket customer agent message delivery product service charge card bank "
-    "email phone update error screen login password setting device battery cable order number street city country "
-    "morning evening yesterday today week month please thanks waiting broken missing late wrong double again never"
-).split()
+CHARACTERS_PER_TOKEN = 4.2
+"""Of English prose and code, by the tokenizers of Qwen3.6 and SmolLM2."""
 
 QUESTIONS = (
     {"type": "noul", "instructions": "Is the customer asking for money back?"},
@@ -28,8 +27,17 @@ QUESTIONS = (
 
 
 def state(tokens, chance):
-    """A text of about this many tokens; one of the words above is about one token."""
-    return " ".join(chance.choices(WORDS, k=tokens))
+    """A text of about this many tokens, which begins like no other: a piece of the Python manual, prose with code."""
+    manual = prose()
+    length = int(tokens * CHARACTERS_PER_TOKEN)
+    start = chance.randrange(len(manual) - length)
+    return f"{chance.getrandbits(64):016x} {manual[start : start + length]}"[:length]
+
+
+@functools.cache
+def prose():
+    """The part of the Python manual that comes with Python: nearly half a million characters."""
+    return "\n\n".join(topics.topics.values())
 
 
 def questions(count):

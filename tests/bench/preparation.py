@@ -2,10 +2,11 @@
 
     uv run python tests/bench/preparation.py --model DIR [--quick]
 
-DIR holds a tokenizer and chat template. `first` is a state and questions that this process has never seen; `new state`
-has questions that it knows; `again` repeats both. `library` is one `Tokenizer.encode` of the unique text (the prefix,
-and every suffix once) as the library comes, control tokens included. CPU milliseconds in this process; rounds are
-interleaved; medians with the rounds' range, and ratios to the library round by round.
+DIR holds a tokenizer and chat template. `first` is what a process that has seen no text takes, whose every word has to
+be looked up; `new state` is another state with the same questions; `steady` a further one, after 400,000 characters of
+the same kind, as in a server that has been running for a while; `again` repeats it. `library` is one `Tokenizer.encode`
+of the unique text (the prefix, and every suffix once) as the library comes, control tokens included. CPU milliseconds
+in this process; rounds are interleaved; medians with the rounds' range, and ratios to the library round by round.
 """
 
 from __future__ import annotations
@@ -25,13 +26,18 @@ from tokenizers import Tokenizer
 from openjev_core.backends.protocol import LoadedModel
 from openjev_core.engine.engine import engine_for
 from openjev_core.plugins.registry import load_registry
+from openjev_core.prompts.compiler import KNOWN_TOKENS
 from openjev_core.prompts.encoded import Encoded
+from openjev_core.prompts.pieces import Pieces
 from openjev_core.prompts.tokenizer import load_tokenizer
+from openjev_core.recent import Recent
 from openjev_core.settings import Settings
 
 RESULTS = Path(__file__).with_name("results")
 CELLS = [(tokens, asked) for tokens in (1_000, 8_000, 31_000) for asked in (1, 64)]
-WAYS = ("first", "new state", "again", "library")
+WAYS = ("first", "new state", "steady", "again", "library")
+STEADY_CHARACTERS = 400_000
+"""Text that is read before a round is called steady."""
 
 
 class NoBackend:
@@ -72,13 +78,20 @@ def round_of(engine, library, tokens, asked, chance):
     """CPU milliseconds of each way, on states of its own."""
     request = engine.structure({"model": "jev-latest", "state": "", "questions": questions(asked)})
     structured = {key: (one.type, one.question) for key, one in request.questions.items()}
-    one, other = state(tokens, chance), state(tokens, chance)
+    one, other, further = (state(tokens, chance) for _ in range(3))
     compiler = engine.compiler
-    fresh = evolve(compiler, writer=evolve(compiler.writer, encoded=Encoded()))
+    tokenizer = compiler.writer.tokenizer
+    if tokenizer._pieces is not None:
+        tokenizer = evolve(tokenizer, pieces=Pieces(tokenizer._pieces._cut, tokenizer._pieces._library))
+    writer = evolve(compiler.writer, encoded=Encoded(), tokenizer=tokenizer)
+    fresh = evolve(compiler, writer=writer, known=Recent(KNOWN_TOKENS))
     spent = {}
     spent["first"], _ = timed(lambda: fresh.compile(one, structured))
-    spent["new state"], compiled = timed(lambda: fresh.compile(other, structured))
-    spent["again"], again = timed(lambda: fresh.compile(other, structured))
+    spent["new state"], _ = timed(lambda: fresh.compile(other, structured))
+    for _ in range(STEADY_CHARACTERS // len(one)):
+        fresh.compile(state(tokens, chance), structured)
+    spent["steady"], compiled = timed(lambda: fresh.compile(further, structured))
+    spent["again"], again = timed(lambda: fresh.compile(further, structured))
     assert compiled == again
     text = texts_of(compiled)
     spent["library"], encoding = timed(lambda: library.encode(text, add_special_tokens=False).ids)
@@ -103,15 +116,13 @@ def main():
     settings = Settings(max_total_input_tokens=10_000_000)
     engine = engine_for(LoadedModel(NoBackend(), tokenizer, template, "bench"), settings, load_registry())
     library = Tokenizer.from_file(str(options.model / "tokenizer.json"))
-    rows = [
-        "| state tokens | questions | first | new state | again | library | first ÷ library | new state ÷ library |"
-    ]
-    rows.append("| --- " * 8 + "|")
+    columns = ("state tokens", "questions", *WAYS, "first ÷ library", "steady ÷ library")
+    rows = [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
     found = []
     chance = random.Random(8)
     for tokens, asked in CELLS:
         rounds = [round_of(engine, library, tokens, asked, chance) for _ in range(3 if options.quick else 9)]
-        ratios = [spread([one[way] / one["library"] for one in rounds]) for way in ("first", "new state")]
+        ratios = [spread([one[way] / one["library"] for one in rounds]) for way in ("first", "steady")]
         cells = [str(tokens), str(asked), *(spread([one[way] for one in rounds]) for way in WAYS), *ratios]
         rows.append(f"| {' | '.join(cells)} |")
         print(rows[-1], flush=True)

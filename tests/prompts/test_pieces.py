@@ -98,46 +98,60 @@ def counted():
 
 def test_known_pieces_are_not_asked_for(counted):
     pieces, library = counted
-    pieces.encode("one two")
-    pieces.encode("two one one two")
-    assert ["one", " two", "two", " one"] == sorted(library.asked, key=["one", " two", "two", " one"].index)
-
-
-def test_only_the_lines_that_are_not_ascii_are_asked_for(counted):
-    pieces, library = counted
-    pieces.encode("one\ntwo")
+    pieces.encode("one two one")
     library.asked.clear()
-    pieces.encode("one\ntwo\nan été day\ntwo\none")
-    assert ["an été day\n"] == [text for text in library.asked if not text.isascii()]
+    text = "one two two one one"
+    assert ids(library.library, text) == pieces.encode(text)
+    assert [] == library.asked
+
+
+def test_of_a_text_with_few_new_pieces_these_alone_are_asked_for(counted):
+    pieces, library = counted
+    pieces.encode(" a b c")
+    library.asked.clear()
+    text = " a b c new a b c"
+    assert ids(library.library, text) == pieces.encode(text)
+    assert [" new"] == library.asked
+
+
+def test_words_that_are_not_ascii_are_asked_for_once_and_no_others(counted):
+    pieces, library = counted
+    pieces.encode(" an day of rain" * 3)
+    library.asked.clear()
+    text = " an day of rain an été day of rain an naïve été day of rain an day of rain"
+    for _ in range(2):
+        assert ids(library.library, text) == pieces.encode(text)
+    assert [" an été day", " naïve été day"] == sorted(library.asked)
 
 
 def test_a_text_of_many_new_pieces_is_asked_for_whole_and_learned_in_part(counted, monkeypatch):
-    monkeypatch.setattr(memory, "LEARNED_AT_ONCE", 3)
+    monkeypatch.setattr(memory, "LEARNED_BESIDE", 3)
     pieces, library = counted
     text = " a b c d e"
     assert ids(library.library, text) == pieces.encode(text)
-    assert [text] == [asked for asked in library.asked if len(asked) > 2]
-    library.asked.clear()
-    assert ids(library.library, text) == pieces.encode(text)
-    assert 2 == len(library.asked)
+    assert (4, text) == (len(library.asked), library.asked[-1])
 
 
 def test_a_piece_that_is_too_long_is_not_kept(counted):
     pieces, library = counted
+    text = " a" * 5 + " " + "x" * 100
+    pieces.encode(text)
+    library.asked.clear()
     for _ in range(2):
-        assert ids(library.library, "x" * 100) == pieces.encode("x" * 100)
-    assert ["x" * 100] * 2 == library.asked
+        assert ids(library.library, text) == pieces.encode(text)
+    assert [" " + "x" * 100] * 2 == library.asked
 
 
 def test_learning_starts_over_when_there_is_no_more_room(counted, monkeypatch):
     monkeypatch.setattr(memory, "CAPACITY", 4)
     pieces, library = counted
     pieces.encode(" a b c d")
-    pieces.encode(" e")
+    text = " a b c d a b c d new"
+    assert ids(library.library, text) == pieces.encode(text)
     library.asked.clear()
-    pieces.encode(" e")
+    pieces.encode(" new new new")
     assert [] == library.asked
-    pieces.encode(" a")
+    pieces.encode(" a a a")
     assert [" a"] == library.asked
 
 
@@ -164,7 +178,7 @@ def test_what_does_more_than_cut_is_not_understood(change):
     assert expression_of({**definition, **change}) is None
 
 
-def test_an_expression_whose_pieces_reach_across_lines_has_none():
+def test_an_expression_whose_pieces_reach_across_words_has_none():
     assert with_memory(trained(r"\n?#+|[^\n#]+|\n")) is None
 
 
