@@ -113,6 +113,16 @@ def test_what_is_kept_is_bounded(engine, monkeypatch):
     assert 3 == len(engine._priors._known)
 
 
+def test_what_was_asked_last_is_kept_longest(engine, monkeypatch):
+    monkeypatch.setattr(prior, "CAPACITY", 2)
+
+    for name in ("One", "Two", "One", "Three"):
+        ask(engine, name, "Red")
+
+    assert 2 == ask(engine, "One", "Red").usage.output_tokens
+    assert 4 == ask(engine, "Two", "Red").usage.output_tokens
+
+
 def test_a_request_of_more_questions_than_are_kept_is_answered(engine, monkeypatch):
     monkeypatch.setattr(prior, "CAPACITY", 1)
     questions = {name: question(name, "Red") for name in ("One", "Two", "Three")}
