@@ -235,6 +235,8 @@ class Engine:
 
     def _compile(self, request: Request) -> Compiled:
         wanted = self._wanted_orders(request)
+        if self.settings.calibration is not None:
+            check_calibrated_orders(request.orders, self.settings.orders)
         compiled = self.compiler.compile(
             request.state,
             {question_id: (asked.type, asked.question) for question_id, asked in request.questions.items()},
@@ -312,6 +314,24 @@ def check_orders(asked: int | Literal["full", "adaptive"] | None, compiled: Comp
     if asked > most:
         msg = f'asks for {asked} orders; the questions of this request have at most {most}; "full" reads all there are'
         raise RequestError.at(("x_orders",), msg)
+
+
+def check_calibrated_orders(
+    asked: int | Literal["full", "adaptive"] | None, fitted: int | Literal["full", "adaptive"]
+) -> None:
+    """Refuse a request for other orders than those that the server's calibration was fitted for.
+
+    Raises:
+        RequestError: Its probabilities would be corrected for something that they are not.
+    """
+    alike = {"full", "adaptive"}  # the one approximates the other
+    if asked is None or asked == fitted or {asked, fitted} <= alike:
+        return
+    msg = (
+        f"asks for {asked!r} where this server's calibration was fitted for orders of {fitted!r}; leave x_orders out, "
+        "or ask a server without OPENJEV_CALIBRATION"
+    )
+    raise RequestError.at(("x_orders",), msg)
 
 
 def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> Engine:

@@ -161,15 +161,25 @@ def labels_of(examples: Sequence[Example]) -> list[str]:
 
 
 def choose(scored: Scored, members: Integers) -> tuple[Form, dict[Form, float]]:
-    """The form that predicts held-out folds of some examples best, and each one's held-out log loss."""
-    held_out: dict[Form, float] = {}
-    for form in FORMS:
-        losses = [
-            scored.losses(*_fitted(scored, training, form), others) for training, others in folds(scored.rows, members)
-        ]
-        held_out[form] = float(np.concatenate(losses).mean())
-    best = min(held_out.values())
-    return next(form for form in FORMS if held_out[form] <= best + 1e-4), held_out
+    """The form to fit to some examples, and each form's held-out log loss.
+
+    It is the simplest that predicts held-out folds as well as the best one does, within the standard error of their
+    difference (Breiman et al. 1984): a correction that is better by less may as well be worse on the next rows.
+    """
+    losses: dict[Form, Floats] = {
+        form: np.concatenate(
+            [scored.losses(*_fitted(scored, training, form), held) for training, held in folds(scored.rows, members)]
+        )
+        for form in FORMS
+    }
+    held_out = {form: float(one.mean()) for form, one in losses.items()}
+    best = losses[min(held_out, key=lambda form: held_out[form])]
+
+    def as_good(form: Form) -> bool:
+        worse = losses[form] - best
+        return bool(worse.mean() <= worse.std(ddof=1) / np.sqrt(len(worse)))
+
+    return next(form for form in FORMS if as_good(form)), held_out
 
 
 def folds(rows: Integers, members: Integers) -> list[tuple[Integers, Integers]]:

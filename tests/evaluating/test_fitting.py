@@ -64,6 +64,12 @@ def test_what_needs_no_correction_gets_none():
     assert Correction(temperature=1.0, bias={}, rows=400) == found.correction
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_few_rows_that_need_little_get_none(seed):
+    """A correction that is better on them by less than chance allows may as well be worse on the next."""
+    assert "none" == fit(drawn(60, temperature=1.2, seed=seed)).form
+
+
 def test_scores_without_any_information_stay_within_bounds():
     chance = np.random.default_rng(0)
     noise = [

@@ -9,7 +9,7 @@ import openjev_choice
 import openjev_noul
 import pytest
 
-from openjev_core import Settings, StartupError
+from openjev_core import RequestError, Settings, StartupError
 from openjev_core.calibration import FORMAT, Calibration, Correction, TypeCalibration, write_calibration
 from openjev_core.engine.digests import prompt_digest, template_digest
 from openjev_core.engine.engine import engine_for
@@ -49,9 +49,10 @@ def engine_with(tmp_path):
     return make
 
 
-def ask(engine, *names):
-    question = {"type": "choice", "instructions": "Which?", "criteria": dict.fromkeys(names)}
-    return asyncio.run(engine.evaluate(state="A state.", questions={"q": question})).answers["q"]["probabilities"]
+def ask(engine, *names, orders=None):
+    questions = {"q": {"type": "choice", "instructions": "Which?", "criteria": dict.fromkeys(names)}}
+    evaluation = asyncio.run(engine.evaluate(state="A state.", questions=questions, orders=orders))
+    return evaluation.answers["q"]["probabilities"]
 
 
 def test_a_temperature_divides_the_logprobs(engine_with):
@@ -106,6 +107,22 @@ def test_one_fitted_on_something_else_is_refused_at_start(engine_with, fields, s
 
 def test_one_of_all_orders_holds_for_adaptive_reading(engine_with):
     engine_with(calibration(orders="full"), orders="adaptive")
+
+
+@pytest.mark.parametrize(("fitted", "asked"), [(1, 2), (1, "full"), (1, "adaptive"), (2, 1), ("full", 1), ("full", 2)])
+def test_a_request_for_other_orders_is_refused(engine_with, fitted, asked):
+    engine = engine_with(calibration(orders=fitted), orders=fitted)
+
+    with pytest.raises(RequestError, match=f"this server's calibration was fitted for orders of {fitted!r}") as refused:
+        ask(engine, "Red", "Blue", orders=asked)
+    assert ("x_orders",) == refused.value.problems[0].loc
+
+
+@pytest.mark.parametrize(("fitted", "asked"), [(1, 1), (2, 2), ("full", "full"), ("full", "adaptive")])
+def test_a_request_for_the_same_orders_is_not(engine_with, fitted, asked):
+    engine = engine_with(calibration(orders=fitted), orders=fitted)
+
+    assert ask(engine, "Red", "Blue") == ask(engine, "Red", "Blue", orders=asked)
 
 
 @pytest.mark.parametrize("number", ["0", "-1.0", "1e400"])
