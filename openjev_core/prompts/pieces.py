@@ -79,7 +79,10 @@ class Pieces:
             self._learn(islice(new, LEARNED_BESIDE))
             return self._whole(text)
         learned = self._learn(new)
-        return list(chain.from_iterable([known[one] if one in known else learned[one] for one in pieces]))
+        try:
+            return list(chain.from_iterable(map(known.__getitem__, pieces)))
+        except KeyError:  # some were too long to be kept, or `known` is what was kept before learning started over
+            return list(chain.from_iterable([known[one] if one in known else learned[one] for one in pieces]))
 
     def _parts(self, text: str) -> list[str]:
         """The pieces of words in ASCII, and each run of other words as one."""

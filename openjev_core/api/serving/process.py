@@ -27,6 +27,10 @@ from openjev_core.settings import Settings, is_loopback
 Announce = Callable[[Engine, str], None]
 """Called once, when the server accepts requests, with the engine and the URL."""
 
+GC_THRESHOLDS = 20_000, 20, 50
+"""New objects, and collections of each generation, before the next one is looked through for cycles. A request of 32
+questions makes some thousand objects and no cycle; Python's own 700 has each one looked through several times."""
+
 logger = logging.getLogger("openjev.server")
 
 
@@ -144,6 +148,7 @@ async def serve_socket(
             # What loading made lives as long as the process; the collector need not go through it ever again.
             gc.collect()
             gc.freeze()
+            gc.set_threshold(*GC_THRESHOLDS)
 
             def started() -> None:
                 accepting.set()
