@@ -100,6 +100,29 @@ def line_of(row):
     )
 
 
+def table_of(rows):
+    """The rows as a page."""
+    columns = (
+        "clients",
+        "questions",
+        "state tokens",
+        "CPU ms",
+        "unavoidable",
+        "ratio",
+        "requests/s",
+        "× llm2jev",
+        "its CPU ms",
+    )
+    lines = ["# API overhead", "", "Median [range of the rounds]. See ../overhead.py.", ""]
+    lines += [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
+    for row in rows:
+        cells = [row["clients"], row["questions"], row["state_tokens"], row["cpu_ms"]["openjev"]]
+        cells += [row["unavoidable_cpu_ms"], row["overhead_ratio"], row["requests_per_second"]["openjev"]]
+        cells += [row.get("times_llm2jev", "-"), row["cpu_ms"].get("llm2jev", "-")]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path)
@@ -115,9 +138,10 @@ def main():
         if options.llm2jev:
             servers.append(stack.enter_context(llm2jev(options.llm2jev, options.model, peer.url)))
         rows = run(servers, peer, QUICK if options.quick else CELLS, 3 if options.quick else ROUNDS, options.model)
-    name = "overhead-quick.json" if options.quick else "overhead.json"
+    name = "overhead-quick" if options.quick else "overhead"
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / name).write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
+    (RESULTS / f"{name}.json").write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
+    (RESULTS / f"{name}.md").write_text(table_of(rows), "utf-8")
 
 
 if __name__ == "__main__":

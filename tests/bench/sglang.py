@@ -2,12 +2,12 @@
 
     uv run python tests/bench/sglang.py --sglang URL --model DIR --llm2jev PYTHON [--quick]
 
-URL is a running SGLang, DIR its model's directory, PYTHON an environment that has llm2jev. A state of 600 tokens, which
-is `cold` where SGLang has never seen it; `warm` is the same request once more. The bare client sends the token ids that
-this server shows on `/v1/prompts`, in the calls that it would make: a warm-up and one batch, from raw sockets.
-`/v1/score` gets the same ids as a query and items. Rounds are interleaved, each way in turn first, each with a state of
-its own. Seconds on the clock, and CPU seconds of SGLang's processes, which other work on the machine disturbs less;
-ratios round by round.
+URL is a running SGLang (its Python front end: the Rust one has no `/v1/score`), DIR its model's directory, PYTHON an
+environment that has llm2jev. A state of 600 tokens, which is `cold` where SGLang has never seen it; `warm` is the same
+request once more. The bare client sends the token ids that this server shows on `/v1/prompts`, in the calls that it
+would make: a warm-up and one batch, from raw sockets. `/v1/score` gets the same ids as a query and items. Rounds are
+interleaved, each way in turn first; a round's states differ in their first number alone. Seconds on the clock, and CPU
+seconds of SGLang's processes, which other work on the machine disturbs less; ratios round by round.
 """
 
 from __future__ import annotations
@@ -86,8 +86,11 @@ def run(places, ways, asked, rounds):
     """Cold and warm figures of each way, as (clock, CPU) per round."""
     found = {(way, heat): [] for way in ways for heat in ("cold", "warm")}
     for turn in range(rounds):
+        chance = random.Random(f"{turn}-{asked}-{time.time_ns()}")
+        told = state(TOKENS, chance)
         for way in ways[turn % len(ways) :] + ways[: turn % len(ways)]:
-            text = state(TOKENS, random.Random(f"{turn}-{way}-{asked}-{time.time_ns()}"))
+            # As long as the others' and unlike them from its first token on.
+            text = f"{chance.randrange(10**15, 10**16)} {told}"
             send = sender(way, places, text, asked)
             for heat in ("cold", "warm"):
                 found[way, heat].append(timed(places, send))
