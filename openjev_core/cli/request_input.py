@@ -27,7 +27,7 @@ def state_from(source: str) -> Any:
     Raises:
         RequestError: It cannot be read, is no JSON although its name says so, or is no UTF-8.
     """
-    content = content_of(source)
+    content = content_of(source, "; --state takes a file's name, and the text itself with - by standard input")
     if source != STANDARD_INPUT and Path(source).suffix.lower() == ".json":
         try:
             return parse_document(content)
@@ -41,8 +41,12 @@ def state_from(source: str) -> Any:
         raise RequestError.at((source,), msg) from None
 
 
-def content_of(source: str) -> bytes:
+def content_of(source: str, hint: str = "") -> bytes:
     """The bytes of a file, or of standard input for ``-``.
+
+    Args:
+        source: The file's name.
+        hint: Said behind the reason why there is no such file.
 
     Raises:
         RequestError: It cannot be read.
@@ -54,6 +58,7 @@ def content_of(source: str) -> bytes:
         if sys.stdin is None:
             raise RequestError.at(("standard input",), "cannot be read: it is closed")
         return sys.stdin.buffer.read()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a name that holds NUL
         place = "standard input" if source == STANDARD_INPUT else source or "''"
-        raise RequestError.at((place,), f"cannot be read: {error.strerror or error}") from None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RequestError.at((place,), f"cannot be read: {reason}{hint}") from None

@@ -199,6 +199,13 @@ def test_a_file_that_is_not_there(openjev):
     )
 
 
+@pytest.mark.parametrize("text", ["The parcel is late.", "x" * 5000, "a\x00b"])
+def test_a_text_in_place_of_a_states_file(openjev, text):
+    result = openjev("ask", "--state", text, "--noul", "Is it?")
+    assert 2 == result.exit_code
+    assert result.stderr.endswith("; --state takes a file's name, and the text itself with - by standard input\n")
+
+
 @pytest.mark.parametrize(
     "args",
     [(), ("--state", "-"), ("--noul", "Is it?"), ("-", "--noul", "Is it?"), ("-", "--state", "-")],
