@@ -21,6 +21,9 @@ from openjev_core.errors import StartupError
 
 FORMAT = 1
 
+LEAST_TEMPERATURE = 0.001
+"""Below it logprobs divided by it would no longer be numbers to tell apart; fits stay far above."""
+
 
 @frozen(kw_only=True)
 class Correction:
@@ -96,8 +99,11 @@ def read_calibration(path: str) -> Calibration:
     for name, entry in calibration.types.items():
         for correction in (entry.any, *entry.by_options.values()):
             numbers = (correction.temperature, *correction.bias.values())
-            if correction.temperature <= 0 or not all(map(math.isfinite, numbers)):
-                raise StartupError(f"OPENJEV_CALIBRATION: {path}: a correction of {name!r} is not finite and above 0")
+            if correction.temperature < LEAST_TEMPERATURE or not all(map(math.isfinite, numbers)):
+                least = f"a temperature below {LEAST_TEMPERATURE:g}"
+                raise StartupError(
+                    f"OPENJEV_CALIBRATION: {path}: a correction of {name!r} has {least} or a number that is not finite"
+                )
     return calibration
 
 

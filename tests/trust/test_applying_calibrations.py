@@ -125,7 +125,7 @@ def test_a_request_for_the_same_orders_is_not(engine_with, fitted, asked):
     assert ask(engine, "Red", "Blue") == ask(engine, "Red", "Blue", orders=asked)
 
 
-@pytest.mark.parametrize("number", ["0", "-1.0", "1e400"])
+@pytest.mark.parametrize("number", ["0", "-1.0", "1e400", "1e-320", "0.0009"])
 def test_a_temperature_that_makes_no_sense_is_refused(tmp_path, number):
     path = tmp_path / "calibration.json"
     write_calibration(calibration(), str(path))
