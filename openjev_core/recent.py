@@ -24,6 +24,9 @@ class Recent(Generic[K, V]):
         self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._lock = threading.Lock()
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def get(self, key: K) -> V | None:
         """The value of ``key``, if it is kept."""
         with self._lock:

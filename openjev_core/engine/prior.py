@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import time
 from array import array
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from attrs import frozen
@@ -16,6 +15,7 @@ from openjev_core.engine.reading import routing_key
 from openjev_core.engine.scoring import Priors
 from openjev_core.prompts.chat import Prefix
 from openjev_core.prompts.compiler import Compiled
+from openjev_core.recent import Recent
 
 CAPACITY = 4096
 """Branches whose prior is kept; the least recently used goes first."""
@@ -56,7 +56,7 @@ class PriorCache:
         self._backend = backend
         self._admission = admission
         self._empty_prefix = empty_prefix
-        self._known: OrderedDict[bytes, tuple[float, ...]] = OrderedDict()
+        self._known: Recent[bytes, tuple[float, ...]] = Recent(CAPACITY)
 
     async def priors(self, compiled: Compiled) -> tuple[Priors, Spent]:
         """The priors of a request's branches, and what it took to learn them.
@@ -67,12 +67,13 @@ class PriorCache:
         branches = dict.fromkeys(branch for question in compiled.questions for branch in question.branches)
         digests = {branch: branch_digest(branch) for branch in branches}
         # Taken out now: while this request waits for the backend, others may push what it needs out of the cache.
-        priors = {branch: self._known[digest] for branch, digest in digests.items() if digest in self._known}
+        found = {branch: self._known.get(digest) for branch, digest in digests.items()}
+        priors = {branch: logprobs for branch, logprobs in found.items() if logprobs is not None}
         missing = [branch for branch in branches if branch not in priors]
         learned, spent = await self._measure(missing) if missing else ({}, Spent())
         priors.update(learned)
-        for branch, logprobs in priors.items():
-            self._keep(digests[branch], logprobs)
+        for branch, logprobs in learned.items():
+            self._known.keep(digests[branch], logprobs, 1)
         return priors, spent
 
     async def _measure(self, branches: Sequence[Branch]) -> tuple[dict[Branch, tuple[float, ...]], Spent]:
@@ -86,12 +87,6 @@ class PriorCache:
         learned = {branch: reading.logprobs for branch, reading in zip(branches, readings, strict=True)}
         spent = Spent([warm.warm_up, *more, *readings], prefill=warmed - started, branches=finished - warmed)
         return learned, spent
-
-    def _keep(self, digest: bytes, logprobs: tuple[float, ...]) -> None:
-        self._known[digest] = logprobs
-        self._known.move_to_end(digest)
-        while len(self._known) > CAPACITY:
-            self._known.popitem(last=False)
 
 
 def branch_digest(branch: Branch) -> bytes:

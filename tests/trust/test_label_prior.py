@@ -10,8 +10,8 @@ import pytest
 from attrs import evolve
 
 from openjev_core import Settings
-from openjev_core.engine import prior
 from openjev_core.engine.engine import engine_for
+from openjev_core.recent import Recent
 from openjev_core.testing import scripted_engine
 
 (CHOICE,) = openjev_choice.openjev_question_types()
@@ -105,7 +105,7 @@ def test_the_same_options_in_another_order_get_their_own_prior():
 
 
 def test_what_is_kept_is_bounded(engine, monkeypatch):
-    monkeypatch.setattr(prior, "CAPACITY", 3)
+    monkeypatch.setattr(engine._priors, "_known", Recent(3))
 
     for name in ("One", "Two", "Three", "Four", "Five"):
         ask(engine, name, "Red")
@@ -114,7 +114,7 @@ def test_what_is_kept_is_bounded(engine, monkeypatch):
 
 
 def test_what_was_asked_last_is_kept_longest(engine, monkeypatch):
-    monkeypatch.setattr(prior, "CAPACITY", 2)
+    monkeypatch.setattr(engine._priors, "_known", Recent(2))
 
     for name in ("One", "Two", "One", "Three"):
         ask(engine, name, "Red")
@@ -124,7 +124,7 @@ def test_what_was_asked_last_is_kept_longest(engine, monkeypatch):
 
 
 def test_a_request_of_more_questions_than_are_kept_is_answered(engine, monkeypatch):
-    monkeypatch.setattr(prior, "CAPACITY", 1)
+    monkeypatch.setattr(engine._priors, "_known", Recent(1))
     questions = {name: question(name, "Red") for name in ("One", "Two", "Three")}
 
     for _ in range(2):
