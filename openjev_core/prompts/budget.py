@@ -66,9 +66,10 @@ class Budget:
         Raises:
             RequestError: The branch or the total is over its limit.
         """
-        if suffix > self.room:
+        rest = self.afford((suffix,))
+        if rest is None:
             raise self.overspent(suffix, loc)
-        return Budget(self._prefix, self._total + self._prefix + suffix, self._branches + 1, self._bounds)
+        return rest
 
     def overspent(self, suffix: int, loc: Loc, about: str = "") -> RequestError:
         """The error of a branch that has no room.
