@@ -235,7 +235,7 @@ class Engine:
 
     def _compile(self, request: Request) -> Compiled:
         wanted = self._wanted_orders(request)
-        if self.settings.calibration is not None:
+        if self.calibration is not None:
             check_calibrated_orders(request.orders, self.settings.orders)
         compiled = self.compiler.compile(
             request.state,
