@@ -25,7 +25,10 @@ for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
 if sys.argv[1] == "worker":
     child = subprocess.Popen([sys.executable, "-c", sys.argv[2], "child", sys.argv[2]], start_new_session=True)
-    print(child.pid, flush=True)
+    try:
+        print(child.pid, flush=True)
+    except BrokenPipeError:  # stopped before it was heard: still here, to be killed
+        pass
 while True:
     time.sleep(60)
 """
