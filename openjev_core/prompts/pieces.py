@@ -21,12 +21,15 @@ CAPACITY = 65_536
 LONGEST_PIECE = 48
 """Characters of a piece that is worth knowing: longer ones do not come again."""
 
-ASKED_FOR = 2.5
-"""What the library takes for a piece by itself, in times of what it takes for one in its text. A text with more new
-pieces than one in so many is tokenized whole."""
+ASKED_FOR = 1.25
+"""What it takes to learn a piece, in times of what the library takes for one in its text. A text with more new pieces
+than one in so many is tokenized whole."""
 
 LEARNED_BESIDE = 64
 """Pieces that are learned from such a text."""
+
+WRITTEN = {character: 256 + character for character in range(33)} | {127: 289}
+"""How a byte-level vocabulary writes the ASCII characters that are not visible: GPT-2's ``bytes_to_unicode``."""
 
 CLASSES = (r"\p{L}", "A-Za-z"), (r"\p{N}", "0-9"), (r"\p{M}", "")
 """Unicode's letters, numbers and marks, and which ASCII characters are among them."""
@@ -50,6 +53,11 @@ PROBED = "aB'sl 7\n\r\t.-(\u00e9\u0301\u4e2d\u3000\x85"
 class Library(Protocol):
     """What is used of the ``tokenizers`` library's tokenizer."""
 
+    @property
+    def model(self) -> Any:
+        """What finds the ids of a piece: its ``tokenize`` takes one as the vocabulary writes it."""
+        ...
+
     def encode_batch_fast(self, texts: list[str], *, add_special_tokens: bool) -> Sequence[Any]:
         """An encoding of each text, with its ``ids``."""
         ...
@@ -66,6 +74,7 @@ class Pieces:
     def __init__(self, cut: Callable[[str], list[str]], library: Library) -> None:
         self._cut = cut
         self._library = library
+        self._model = library.model
         self._known: dict[str, tuple[int, ...]] = {}
 
     def encode(self, text: str) -> list[int]:
@@ -94,10 +103,17 @@ class Pieces:
 
     def _learn(self, new: Iterable[str]) -> dict[str, tuple[int, ...]]:
         """The ids of ``new`` pieces, kept from now on where they may come again."""
-        pieces = list(new)
-        encodings = self._library.encode_batch_fast(pieces, add_special_tokens=False)
-        learned = {piece: tuple(encoding.ids) for piece, encoding in zip(pieces, encodings, strict=True)}
-        if len(self._known) + len(pieces) > CAPACITY:
+        learned: dict[str, tuple[int, ...]] = {}
+        runs = []
+        for piece in new:
+            if piece.isascii():
+                learned[piece] = tuple([token.id for token in self._model.tokenize(piece.translate(WRITTEN))])
+            else:
+                runs.append(piece)
+        if runs:
+            encodings = self._library.encode_batch_fast(runs, add_special_tokens=False)
+            learned.update((run, tuple(encoding.ids)) for run, encoding in zip(runs, encodings, strict=True))
+        if len(self._known) + len(learned) > CAPACITY:
             self._known = {}  # not emptied: another thread may be reading it
         self._known.update(item for item in learned.items() if len(item[0]) <= LONGEST_PIECE)
         return learned

@@ -76,11 +76,19 @@ def test_a_text_that_is_new_and_one_that_comes_again(tokenizer, known, text):
 
 
 class Counting:
-    """A library that notes what it is asked."""
+    """A library that notes what it is asked, of its model too."""
 
     def __init__(self, library):
         self.library = library
         self.asked = []
+
+    @property
+    def model(self):
+        return self
+
+    def tokenize(self, piece):
+        self.asked.append(piece.replace("Ġ", " "))
+        return self.library.model.tokenize(piece)
 
     def encode_batch_fast(self, texts, *, add_special_tokens):
         self.asked.extend(texts)
