@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property
 from typing import Protocol
 
+import orjson
 from attrs import frozen
 
 
 @frozen
 class Branch:
     """One read: a suffix to the warmed prefix, and the labels to read after it.
+
+    The same question's branch is read behind one state after another, so what is found out about it is kept.
 
     Attributes:
         suffix: Token ids that follow the prefix; never empty.
@@ -24,6 +28,29 @@ class Branch:
 
     suffix: tuple[int, ...]
     labels: tuple[int, ...]
+
+    @cached_property
+    def suffix_json(self) -> bytes:
+        """The suffix as the inside of a JSON array."""
+        return orjson.dumps(self.suffix)[1:-1]
+
+    @cached_property
+    def labels_json(self) -> bytes:
+        """The labels as a JSON array."""
+        return orjson.dumps(self.labels)
+
+    @cached_property
+    def fault(self) -> str | None:
+        """What makes it unreadable, whoever is to read it."""
+        if not self.suffix or not self.labels:
+            return "it needs at least one token and one label"
+        return "it names one label twice" if len(set(self.labels)) != len(self.labels) else None
+
+    @cached_property
+    def id_range(self) -> tuple[int, int]:
+        """The lowest and the highest of its token ids; it has some where there is no :attr:`fault`."""
+        ids = self.suffix + self.labels
+        return min(ids), max(ids)
 
 
 @frozen

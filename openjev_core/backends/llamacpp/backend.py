@@ -12,6 +12,7 @@ from openjev_core.backends.calls import check_call
 from openjev_core.backends.llamacpp.client import LlamaCppClient
 from openjev_core.backends.llamacpp.prefix import LlamaCppPrefix
 from openjev_core.backends.llamacpp.slot import BaseLost, Following, SlotPool
+from openjev_core.backends.protocol import Branch
 from openjev_core.errors import BackendUnavailable
 
 CHECK_LABELS = (0, 1)
@@ -55,8 +56,8 @@ class LlamaCppBackend:
         another one needs it.
         """
         del key  # there is one server, and its slots are recognised by what they hold
-        self.admit(len(ids), ids, CHECK_LABELS)
         held = tuple(ids)
+        self.admit(Branch(held, CHECK_LABELS), before=0)
         slot = await self.pool.take(held)
         try:
             prefix = LlamaCppPrefix(self, slot, held)
@@ -65,13 +66,13 @@ class LlamaCppBackend:
         finally:
             self.pool.give_back(slot)
 
-    def admit(self, prompt_tokens: int, ids: Sequence[int], labels: Sequence[int]) -> None:
-        """Keep from the server what it would refuse.
+    def admit(self, branch: Branch, before: int) -> None:
+        """Keep from the server what it would refuse: a branch after ``before`` tokens.
 
         Raises:
             BackendError: An id outside the vocabulary, an empty or too long prompt, or labels that are not distinct.
         """
-        check_call("llama.cpp", ids, prompt_tokens, labels, self.vocab_size, self.max_prompt_tokens)
+        check_call("llama.cpp", branch, before, self.vocab_size, self.max_prompt_tokens)
 
     async def prove_reuse(self) -> None:
         """Find out, once, whether the model's cache can be cut back to a prefix; sets :attr:`reuses`.

@@ -52,7 +52,7 @@ class LlamaCppPrefix:
     async def read(self, branches: Sequence[Branch], shared: int = 0) -> tuple[list[Reading], list[Reading]]:
         """See :meth:`openjev_core.backends.protocol.WarmPrefix.read`."""
         for branch in branches:
-            self.backend.admit(len(self.ids) + len(branch.suffix), branch.suffix, branch.labels)
+            self.backend.admit(branch, before=len(self.ids))
         async with self.turn:
             if self.whole or shared * (len(branches) - 1) < SHARED_WORTH:
                 return [await self._one((), branch) for branch in branches], []

@@ -12,17 +12,18 @@ from typing import Literal
 from attrs import define, field
 
 from openjev_core.backends.calls import check_call
+from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang.aborts import Aborts
 from openjev_core.backends.sglang.client import SGLangClient
 from openjev_core.backends.sglang.facts import ServerFacts
 from openjev_core.backends.sglang.session import WARM_UP_LABELS, SGLangPrefix
 from openjev_core.backends.sglang.slots import Slots
-from openjev_core.backends.sglang.wire import ids_json, parse_one, reading, single_body
+from openjev_core.backends.sglang.wire import parse_one, reading, single_body
 from openjev_core.errors import BackendUnavailable, DeadlineExceeded
 
 CHECK_TIMEOUT = 4.0
 """Seconds for a check's call; less than the engine waits for a check, which would otherwise cut it off unjudged."""
-CHECK_PROMPT = (0, 1)
+CHECK = Branch((0, 1), WARM_UP_LABELS)
 CHECK_KEY = "openjev-check"
 
 
@@ -68,18 +69,19 @@ class SGLangBackend:
     @asynccontextmanager
     async def prefix(self, ids: Sequence[int], *, key: str) -> AsyncIterator[SGLangPrefix]:
         """See :meth:`openjev_core.backends.protocol.Backend.prefix`. SGLang itself decides how long it keeps one."""
-        self.admit(ids, len(ids), WARM_UP_LABELS)
-        prefix = SGLangPrefix(self, ids, key, self.slots.party())
+        whole = Branch(tuple(ids), WARM_UP_LABELS)
+        self.admit(whole, before=0)
+        prefix = SGLangPrefix(self, whole, key, self.slots.party())
         await prefix.warm()
         yield prefix
 
-    def admit(self, ids: Sequence[int], prompt_tokens: int, labels: Sequence[int]) -> None:
-        """Keep from SGLang what would kill it or be refused.
+    def admit(self, branch: Branch, before: int) -> None:
+        """Keep from SGLang what would kill it or be refused: a branch after ``before`` tokens.
 
         Raises:
             BackendError: An id outside the vocabulary, an empty or too long prompt, or labels that are not distinct.
         """
-        check_call("SGLang", ids, prompt_tokens, labels, self.vocab_size, self.max_prompt_tokens)
+        check_call("SGLang", branch, before, self.vocab_size, self.max_prompt_tokens)
 
     async def check(self) -> None:
         """See :meth:`openjev_core.backends.protocol.Backend.check`.
@@ -88,7 +90,7 @@ class SGLangBackend:
         time is well when it answered another call meanwhile.
         """
         rid, asked_at = self.new_rid(), time.monotonic()
-        body = single_body(ids_json(CHECK_PROMPT), WARM_UP_LABELS, rid)
+        body = single_body(CHECK.suffix_json, CHECK.labels_json, rid)
         try:
             answer = await self.client.generate(body, routing_key=CHECK_KEY, seconds=CHECK_TIMEOUT)
         except DeadlineExceeded:
@@ -96,7 +98,7 @@ class SGLangBackend:
             if self.client.answered_at > asked_at:
                 return
             raise BackendUnavailable(f"SGLang has not answered a one-token call for {CHECK_TIMEOUT:g} s") from None
-        reading(parse_one(answer), WARM_UP_LABELS, rid=rid, prompt_tokens=len(CHECK_PROMPT))
+        reading(parse_one(answer), CHECK.labels, rid=rid, prompt_tokens=len(CHECK.suffix))
 
     async def aclose(self) -> None:
         """See :meth:`openjev_core.backends.protocol.Backend.aclose`."""

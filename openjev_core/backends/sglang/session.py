@@ -11,7 +11,7 @@ from attrs import define, field
 
 from openjev_core.backends.protocol import Branch, Reading
 from openjev_core.backends.sglang.slots import Party
-from openjev_core.backends.sglang.wire import batch_body, ids_json, parse_many, parse_one, reading, single_body
+from openjev_core.backends.sglang.wire import batch_body, parse_many, parse_one, reading, single_body
 from openjev_core.errors import BackendError
 
 if TYPE_CHECKING:
@@ -28,38 +28,39 @@ class SGLangPrefix:
     """A prefix that SGLang has read (see :class:`openjev_core.backends.protocol.WarmPrefix`)."""
 
     backend: SGLangBackend
-    ids: Sequence[int]
+    whole: Branch
+    """The prefix itself: a branch with nothing before it."""
     key: str
     party: Party
-    json: bytes = field(init=False)
     warm_up: Reading = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.json = ids_json(self.ids)
 
     async def warm(self) -> None:
         """Read the prefix. No branch is sent before this returns: a cold prefix is computed several times over."""
         await self.party.acquire(1)
         try:
-            self.warm_up = await self.call(self.json, len(self.ids), WARM_UP_LABELS)
+            self.warm_up = await self.call(self.whole.suffix_json, self.length, self.whole)
         finally:
             self.party.release(1)
+
+    @property
+    def length(self) -> int:
+        """Tokens of the prefix."""
+        return len(self.whole.suffix)
 
     async def read(self, branches: Sequence[Branch], shared: int = 0) -> tuple[list[Reading], list[Reading]]:
         """See :meth:`openjev_core.backends.protocol.WarmPrefix.read`."""
         for branch in branches:
-            self.backend.admit(branch.suffix, len(self.ids) + len(branch.suffix), branch.labels)
+            self.backend.admit(branch, before=self.length)
         further = []
         if shared * (len(branches) - 1) >= SHARED_WORTH:
-            further.append(await self.warm_shared(branches[0].suffix[:shared]))
+            further.append(await self.warm_shared(Branch(branches[0].suffix[:shared], WARM_UP_LABELS)))
         return await self.fan_out(branches), further
 
-    async def warm_shared(self, suffix: Sequence[int]) -> Reading:
+    async def warm_shared(self, beginning: Branch) -> Reading:
         """Read the prefix and what the suffixes begin with."""
         await self.party.acquire(1)
         try:
-            prompt = b"%b,%b" % (self.json, ids_json(suffix))
-            return await self.call(prompt, len(self.ids) + len(suffix), WARM_UP_LABELS)
+            return await self.call_behind(beginning)
         finally:
             self.party.release(1)
 
@@ -101,23 +102,28 @@ class SGLangPrefix:
     async def send(self, branches: Sequence[Branch]) -> list[Reading]:
         """One call for these branches."""
         if len(branches) == 1:
-            (branch,) = branches
-            prompt = b"%b,%b" % (self.json, ids_json(branch.suffix))
-            return [await self.call(prompt, len(self.ids) + len(branch.suffix), branch.labels)]
+            return [await self.call_behind(branches[0])]
         rid = self.backend.new_rid()
         # SGLang names a batch's members after it; a list of names works too, but not through a router.
         rids = [f"{rid}_{number}" for number in range(len(branches))]
-        elements = parse_many(await self.post(batch_body(self.json, branches, rid), rids), len(branches))
+        body = batch_body(self.whole.suffix_json, branches, rid)
+        elements = parse_many(await self.post(body, rids), len(branches))
+        length = self.length
         return [
-            reading(element, branch.labels, rid=name, prompt_tokens=len(self.ids) + len(branch.suffix))
+            reading(element, branch.labels, rid=name, prompt_tokens=length + len(branch.suffix))
             for element, branch, name in zip(elements, branches, rids, strict=True)
         ]
 
-    async def call(self, prompt: bytes, prompt_tokens: int, labels: Sequence[int]) -> Reading:
-        """One call for one prompt."""
+    async def call_behind(self, branch: Branch) -> Reading:
+        """One call for one branch behind the prefix."""
+        prompt = b"%b,%b" % (self.whole.suffix_json, branch.suffix_json)
+        return await self.call(prompt, self.length + len(branch.suffix), branch)
+
+    async def call(self, prompt: bytes, prompt_tokens: int, branch: Branch) -> Reading:
+        """One call for one prompt, which ends with ``branch``."""
         rid = self.backend.new_rid()
-        element = parse_one(await self.post(single_body(prompt, labels, rid), [rid]))
-        return reading(element, labels, rid=rid, prompt_tokens=prompt_tokens)
+        element = parse_one(await self.post(single_body(prompt, branch.labels_json, rid), [rid]))
+        return reading(element, branch.labels, rid=rid, prompt_tokens=prompt_tokens)
 
     async def post(self, body: bytes, rids: Sequence[str]) -> bytes:
         """Send a body; when no answer is waited for any more, have the work stopped."""

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import orjson
 from msgspec import Struct
 
 from openjev_core.backends.protocol import Branch, Reading
@@ -44,27 +43,17 @@ ONE = msgspec.json.Decoder(Element)
 MANY = msgspec.json.Decoder(list[Element])
 
 
-def ids_json(ids: Sequence[int]) -> bytes:
-    """Token ids as the inside of a JSON array."""
-    return orjson.dumps(ids)[1:-1]
-
-
-def single_body(prompt: bytes, labels: Sequence[int], rid: str) -> bytes:
-    """The body for one prompt, given as the inside of a JSON array."""
-    return b'{"rid":"%b","input_ids":[%b],"token_ids_logprob":%b,%b' % (
-        rid.encode(),
-        prompt,
-        orjson.dumps(labels),
-        FIXED_FIELDS,
-    )
+def single_body(prompt: bytes, labels: bytes, rid: str) -> bytes:
+    """The body for one prompt, given as the inside of a JSON array; the labels are an array."""
+    return b'{"rid":"%b","input_ids":[%b],"token_ids_logprob":%b,%b' % (rid.encode(), prompt, labels, FIXED_FIELDS)
 
 
 def batch_body(prefix: bytes, branches: Sequence[Branch], rid: str) -> bytes:
     """The body for several branches of one prefix; SGLang calls them ``rid_0``, ``rid_1``, ..."""
-    return b'{"rid":"%b","input_ids":[%b],"token_ids_logprob":%b,%b' % (
+    return b'{"rid":"%b","input_ids":[%b],"token_ids_logprob":[%b],%b' % (
         rid.encode(),
-        b",".join([b"[%b,%b]" % (prefix, ids_json(branch.suffix)) for branch in branches]),
-        orjson.dumps([branch.labels for branch in branches]),
+        b",".join([b"[%b,%b]" % (prefix, branch.suffix_json) for branch in branches]),
+        b",".join([branch.labels_json for branch in branches]),
         FIXED_FIELDS,
     )
 
@@ -109,7 +98,7 @@ def decode_leniently(decoder: msgspec.json.Decoder[Any], body: bytes, strict_err
         raise BackendError(f"SGLang's answer is not JSON: {strict_error}") from None
 
 
-def reading(element: Element, labels: Sequence[int], *, rid: str, prompt_tokens: int) -> Reading:
+def reading(element: Element, labels: tuple[int, ...], *, rid: str, prompt_tokens: int) -> Reading:
     """One prompt's answer, checked against what was asked.
 
     Args:
@@ -144,7 +133,7 @@ def reading(element: Element, labels: Sequence[int], *, rid: str, prompt_tokens:
 
 
 def label_logprobs(
-    positions: list[list[tuple[float | None, int, Any]]] | None, labels: Sequence[int]
+    positions: list[list[tuple[float | None, int, Any]]] | None, labels: tuple[int, ...]
 ) -> tuple[float, ...]:
     """The logprobs of ``labels``, matched by id; ``null`` beside real values is a probability of zero.
 
@@ -156,20 +145,19 @@ def label_logprobs(
     entries = positions[0]
     if len(positions) != 1:
         raise BackendError(f"SGLang's answer has logprobs for {len(positions)} output positions, asked was 1")
+    if tuple([token for _, token, _ in entries]) == labels:
+        values = tuple([value for value, _, _ in entries if value is not None])
+        if len(values) == len(labels) and all(map(math.isfinite, values)):
+            return values  # what nearly every answer is
     found = {token: value for value, token, _ in entries}
     if len(found) != len(entries):
         raise BackendError("SGLang's answer has two logprobs for one label")
-    if [*found] == [*labels]:
-        finite = tuple(value for value in found.values() if value is not None and math.isfinite(value))
-        if len(finite) == len(found):
-            return finite  # what nearly every answer is
     missing = [label for label in labels if label not in found]
     if missing:
         raise BackendError(f"SGLang's answer has no logprob for the label ids {missing[:8]}")
-    values = [found[label] for label in labels]
-    if all(value is None for value in values):
+    if all(found[label] is None for label in labels):
         raise BackendError("SGLang's answer has null for every label, so there is no distribution over them")
-    logprobs = tuple(-math.inf if value is None else value for value in values)
+    logprobs = tuple(-math.inf if (value := found[label]) is None else value for label in labels)
     if any(math.isnan(value) or value == math.inf for value in logprobs):
         raise BackendError("SGLang returned a label logprob that is not a number")
     return logprobs
