@@ -32,7 +32,7 @@ def softmax(logprobs: Sequence[float], temperature: float = 1.0) -> tuple[float,
     highest = max(logprobs)
     weights = [math.exp((value - highest) / temperature) for value in logprobs]
     total = math.fsum(weights)
-    return tuple(weight / total for weight in weights)
+    return tuple([weight / total for weight in weights])
 
 
 def check_logprobs(logprobs: Sequence[float]) -> None:

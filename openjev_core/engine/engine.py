@@ -239,7 +239,7 @@ class Engine:
             check_calibrated_orders(request.orders, self.settings.orders)
         compiled = self.compiler.compile(
             request.state,
-            {question_id: (asked.type, asked.question) for question_id, asked in request.questions.items()},
+            request.questions,
             orders="full" if wanted == "adaptive" else wanted,
             partial=request.partial,
         )

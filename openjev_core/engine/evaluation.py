@@ -7,20 +7,7 @@ from typing import Any, Literal
 
 from attrs import frozen
 
-from openjev_core.question import QuestionType
-
-
-@frozen
-class Asked:
-    """One structured question of a request.
-
-    Attributes:
-        type: Its question type.
-        question: An instance of ``type.question``.
-    """
-
-    type: QuestionType[Any, Any]
-    question: Any
+from openjev_core.plugins.structuring import Asked
 
 
 @frozen(kw_only=True)

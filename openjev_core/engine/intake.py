@@ -6,10 +6,10 @@ from typing import Any, Literal, cast
 
 from attrs import frozen
 
-from openjev_core.engine.evaluation import Asked, Request
+from openjev_core.engine.evaluation import Request
 from openjev_core.errors import Problem, RequestError
 from openjev_core.plugins.problems import mismatch
-from openjev_core.plugins.structuring import QuestionConverter
+from openjev_core.plugins.structuring import Asked, QuestionConverter
 
 ALIAS = "jev-latest"
 
@@ -83,7 +83,7 @@ class Intake:
                 problems.append(Problem((question_id,), "a question id must be a non-empty string"))
                 continue
             try:
-                asked[question_id] = Asked(*self.converter.question(data))
+                asked[question_id] = self.converter.question(data)
             except RequestError as error:
                 problems.extend(error.under(question_id).problems)
         if problems:

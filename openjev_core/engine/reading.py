@@ -7,6 +7,7 @@ import hashlib
 import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 from attrs import frozen
 
@@ -40,7 +41,7 @@ class Readings:
     prefill: float
     branches: float
 
-    @property
+    @cached_property
     def branch_readings(self) -> list[Reading]:
         """The readings of every branch that was read."""
         return [reading for readouts in self.by_question.values() for readout in readouts for reading in readout]
@@ -48,12 +49,12 @@ class Readings:
     @property
     def input_tokens(self) -> int:
         """Prompt tokens over warm-ups and branches, cached ones included."""
-        return sum(reading.prompt_tokens for reading in (*self.warm_ups, *self.branch_readings))
+        return sum([reading.prompt_tokens for reading in (*self.warm_ups, *self.branch_readings)])
 
     @property
     def output_tokens(self) -> int:
         """Tokens produced: one per call."""
-        return sum(reading.output_tokens for reading in (*self.warm_ups, *self.branch_readings))
+        return sum([reading.output_tokens for reading in (*self.warm_ups, *self.branch_readings)])
 
     @property
     def cached_tokens(self) -> int | None:
@@ -83,7 +84,9 @@ async def read(backend: Backend, compiled: Compiled, settled: Settled | None = N
         wanted = None if settled is None else FIRST_ORDERS
         while groups := progress.next_round(wanted, settled):
             warm_ups.extend(await read_groups(warm, groups, progress))
-            wanted = None if wanted is None else wanted * 2
+            if wanted is None:
+                break  # nothing is left
+            wanted *= 2
         finished = time.perf_counter()
         return Readings(
             by_question=progress.readings,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from attrs import field, frozen
@@ -23,7 +23,7 @@ SHARE_FROM = 32
 
 
 KNOWN_TOKENS = 64 * 1024
-"""Suffix tokens of the questions that are kept compiled: some thousand questions."""
+"""Suffix tokens of the questions that are kept compiled, some thousand; and of the sets of questions."""
 
 
 @frozen
@@ -77,10 +77,23 @@ class CompiledQuestion:
 
 @frozen
 class Kept:
-    """A question that was compiled, and how many tokens each of its branches has of its own."""
+    """Questions that were compiled.
 
-    compiled: CompiledQuestion
+    Attributes:
+        asked: As they came. What is kept is found by who they are, so no other object may come by their ids meanwhile.
+        compiled: What became of them.
+        tokens: How many each of their branches has of its own.
+    """
+
+    asked: tuple[object, ...]
+    compiled: tuple[CompiledQuestion, ...]
     tokens: tuple[int, ...]
+
+    @classmethod
+    def of(cls, asked: Iterable[object], compiled: Iterable[CompiledQuestion]) -> Kept:
+        """What is kept of questions."""
+        known = tuple(compiled)
+        return cls(tuple(asked), known, tuple(len(branch.suffix) for one in known for branch in one.branches))
 
 
 @frozen
@@ -107,7 +120,7 @@ class Compiler:
         labels: Its labels.
         bounds: What a request may ask for.
         lasting: Names of types whose questions never change and whose functions are known to depend on nothing else:
-            the same question object is compiled once for a while.
+            the same question object is compiled once for a while, and so is the same set of them.
     """
 
     writer: PromptWriter
@@ -115,6 +128,7 @@ class Compiler:
     bounds: Bounds
     lasting: frozenset[str] = frozenset()
     _known: Recent[tuple[int, str, int | str], Kept] = field(factory=lambda: Recent(KNOWN_TOKENS), repr=False)
+    _sets: Recent[tuple[object, ...], Kept] = field(factory=lambda: Recent(KNOWN_TOKENS), repr=False)
 
     def compile(
         self,
@@ -138,6 +152,10 @@ class Compiler:
         """
         prefix = self._prefix(state)
         budget = Budget.after(prefix, self.bounds)
+        key = (*questions, *map(id, questions.values()), prefix.ending.text, orders)
+        known = self._sets.get(key)
+        if known is not None and budget.afford(known.tokens) is not None:
+            return Compiled(prefix, known.compiled, {})
         compiled: list[CompiledQuestion] = []
         failures: dict[str, PluginError] = {}
         for question_id, (question_type, question) in questions.items():
@@ -151,6 +169,9 @@ class Compiler:
                 raise error.under("questions", question_id) from error
             else:
                 compiled.append(one)
+        if not failures and self.lasting.issuperset(question_type.name for question_type, _ in questions.values()):
+            kept = Kept.of(questions.values(), compiled)
+            self._sets.keep(key, kept, sum(kept.tokens))
         return Compiled(prefix, tuple(compiled), failures)
 
     def _prefix(self, state: str | dict[str, Any] | list[Any]) -> Prefix:
@@ -169,11 +190,10 @@ class Compiler:
         prefix: Prefix,
         budget: Budget,
     ) -> tuple[CompiledQuestion, Budget]:
-        # What is kept holds its question, so no other object can have come by the same id meanwhile.
         key = id(question), prefix.ending.text, orders
         known = self._known.get(key) if question_type.name in self.lasting else None
         if known is not None and (rest := budget.afford(known.tokens)) is not None:
-            one = known.compiled
+            (one,) = known.compiled
             return CompiledQuestion(question_id, one.type, one.question, one.readouts, one.shared), rest
         compiled = []
         for readout in pull_readouts(question_type, question):
@@ -192,8 +212,8 @@ class Compiler:
         readouts = tuple(compiled)
         one = CompiledQuestion(question_id, question_type, question, readouts, worth_sharing(readouts))
         if question_type.name in self.lasting:
-            tokens = tuple(len(branch.suffix) for branch in one.branches)
-            self._known.keep(key, Kept(one, tokens), sum(tokens))
+            kept = Kept.of((question,), (one,))
+            self._known.keep(key, kept, sum(kept.tokens))
         return one, budget
 
     def _variant(

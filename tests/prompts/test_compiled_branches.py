@@ -253,14 +253,15 @@ def test_with_partial_the_other_questions_are_compiled():
     assert {"b": "readouts raised ValueError"} == {key: error.rule for key, error in compiled.failures.items()}
 
 
-def lasting_compiler(**bounds):
+def lasting_compiler(*, lasting=("choice",), **bounds):
     compiler = ENGINE.compiler
-    return evolve(compiler, lasting=frozenset({"choice"}), bounds=evolve(compiler.bounds, **bounds), known=Recent(1000))
+    memories = {"known": Recent(1000), "sets": Recent(1000)}
+    return evolve(compiler, lasting=frozenset(lasting), bounds=evolve(compiler.bounds, **bounds), **memories)
 
 
-@given(QUESTIONS, st.sampled_from([1, 2, "full"]))
-def test_a_question_that_comes_again_is_compiled_as_before(questions, orders):
-    compiler = lasting_compiler()
+@given(QUESTIONS, st.sampled_from([1, 2, "full"]), st.sampled_from([["choice"], ["noul", "choice", "score"]]))
+def test_a_question_that_comes_again_is_compiled_as_before(questions, orders, lasting):
+    compiler = lasting_compiler(lasting=lasting)
     fresh = ENGINE.compiler.compile("Another state.", questions, orders=orders)
     compiler.compile("A state.", questions, orders=1)
     compiler.compile("A state.", {f"renamed {question_id}": asked for question_id, asked in questions.items()})
@@ -282,10 +283,28 @@ def counted_choice(count):
 def test_only_what_lasts_is_compiled_once():
     count = []
     asked = counted_choice(count)
-    for compiler in (lasting_compiler(), evolve(lasting_compiler(), lasting=frozenset())):
+    for compiler in (lasting_compiler(), lasting_compiler(lasting=())):
         for _ in range(3):
             compiler.compile("A state.", {"q": asked})
     assert 1 + 3 == len(count)
+
+
+def test_in_a_set_that_is_new_each_question_is_still_compiled_once():
+    count = []
+    asked = counted_choice(count)
+    compiler = lasting_compiler()
+    for names in ("a", "b", "ab", "ba"):
+        compiled = compiler.compile("A state.", dict.fromkeys(names, asked))
+        assert [*names] == [question.id for question in compiled.questions]
+    assert 1 == len(count)
+
+
+def test_a_set_in_which_a_type_failed_is_not_kept():
+    failing = evolve(TYPES["choice"], readouts=lambda question: 1 / 0)
+    questions = {"a": (failing, TYPES["choice"].question(criteria={"one": None, "two": None}))}
+    compiler = lasting_compiler()
+    for _ in range(2):
+        assert ["a"] == [*compiler.compile("A state.", questions, partial=True).failures]
 
 
 def test_another_ending_and_other_orders_are_others():
