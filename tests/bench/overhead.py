@@ -35,9 +35,9 @@ RAISED = (
 )
 
 
-def requests_of(tokens, asked):
-    """How many requests a round has: enough to measure, few enough to finish."""
-    return max(16, min(200, 600_000 // (tokens * asked + 600)))
+def requests_of(tokens, asked, clients):
+    """How many requests a round has: enough to measure and for each client to send several, few enough to finish."""
+    return max(16, 4 * clients, min(200, 600_000 // (tokens * asked + 600)))
 
 
 def measure(server, sent, clients):
@@ -56,7 +56,7 @@ def run(servers, peer, cells, rounds, model):
     """Every cell of the table, as rows."""
     rows = []
     for clients, asked, tokens in cells:
-        count = requests_of(tokens, asked)
+        count = requests_of(tokens, asked, clients)
         figures = {server.name: [] for server in servers}
         parts = []
         for turn in range(rounds):

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import math
 import os
 import sys
@@ -32,7 +33,7 @@ from sglang_double_control import abort_request, add_fault, flush_cache, report
 from sglang_double_faults import Fault
 from sglang_double_http import Connection, HttpRequest
 from sglang_double_jobs import Call, Job
-from sglang_double_model import PrefixTree, pack
+from sglang_double_model import PrefixTree
 from sglang_double_pages import health, model_info, models, server_info
 from sglang_double_requests import Refusal, read_members
 from sglang_double_rules import Rules
@@ -184,7 +185,7 @@ class SGLangDouble:
             return
         call = Call(request, batch)
         labelled = bool(body.get("return_logprob"))
-        call.jobs = [Job(rid, prompt, pack(prompt), labels, labelled, call) for rid, prompt, labels in members]
+        call.jobs = [Job(rid, prompt, packed, labels, labelled, call) for rid, prompt, packed, labels in members]
         if self.strict:
             self.calls.append(call)
             self.rules.check(body, members)
@@ -244,6 +245,8 @@ def main() -> None:
     parser.add_argument("--strict", action="store_true", help="check and keep every call: slower, and it grows")
     options = vars(parser.parse_args())
     double = SGLangDouble(**options, on_death=lambda: os._exit(137))
+    # Prompts are lists of thousands of numbers: going through them for cycles would be much of the double's work.
+    gc.set_threshold(50_000, 20, 100)
     try:
         from uvloop import run  # noqa: PLC0415 - the double also runs where uvloop does not exist
     except ImportError:

@@ -8,9 +8,10 @@ from typing import Any, Literal
 from uuid import uuid4
 
 import orjson
+from sglang_double_model import pack
 
-Member = tuple[str, list[int], list[int]]
-"""A rid, a prompt, and the labels asked for."""
+Member = tuple[str, list[int], bytes, list[int]]
+"""A rid, a prompt, the same packed, and the labels asked for."""
 
 SAMPLING_FIELDS = {"max_new_tokens", "temperature", "top_p", "top_k", "ignore_eos", "n"}
 
@@ -66,8 +67,7 @@ def read_members(
     batch = isinstance(ids[0], list)
     prompts: list[list[int]] = ids if batch else [ids]
     check_sampling(body.get("sampling_params", {}), frontend)
-    for row, prompt in enumerate(prompts):
-        check_prompt(prompt, row, frontend, vocab_size)
+    packed = [checked_prompt(prompt, row, frontend, vocab_size) for row, prompt in enumerate(prompts)]
     oversized = next((prompt for prompt in prompts if len(prompt) >= context), None)
     if oversized is not None and (not batch or frontend == "python"):
         raise Refusal(
@@ -75,7 +75,7 @@ def read_members(
         )
     rids = read_rids(body.get("rid"), len(prompts), batch)
     labels = read_labels(body, len(prompts), batch, frontend, vocab_size)
-    return body, batch, list(zip(rids, prompts, labels, strict=True))
+    return body, batch, list(zip(rids, prompts, packed, labels, strict=True))
 
 
 def ids_of_text(text: Any, vocab_size: int, tokenize: Callable[[str], list[int]] | None) -> Any:
@@ -99,19 +99,22 @@ def check_sampling(sampling: Any, frontend: str) -> None:
             raise Refusal(f"max_new_tokens must be at least 0, got {one['max_new_tokens']}.")
 
 
-def check_prompt(prompt: Any, row: int, frontend: str, vocab_size: int) -> None:
-    """Types and vocabulary: an id outside kills the Python front end's server."""
+def checked_prompt(prompt: Any, row: int, frontend: str, vocab_size: int) -> bytes:
+    """A prompt's packed ids, its types and vocabulary checked: an id outside kills the Python front end's server."""
     if not isinstance(prompt, list):
         raise Refusal(f"row {row}: must be list; got {type(prompt).__name__}", style="validation")
     try:
-        inside = min(prompt) >= 0 and max(prompt) < vocab_size
+        packed = pack(prompt)
+        inside = max(prompt) < vocab_size
     except TypeError:
-        raise Refusal("elements must be int or list", style="validation") from None
-    if isinstance(prompt[0], str):
-        raise Refusal("elements must be int or list; got str", style="validation")
+        found = next(type(one).__name__ for one in prompt if not isinstance(one, int))
+        raise Refusal(f"elements must be int or list; got {found}", style="validation") from None
+    except OverflowError:
+        inside = False
     if not inside:
         message = f"input_ids contains out-of-vocabulary token ids; valid range is [0, {vocab_size})"
         raise Refusal(message, fatal=frontend == "python")
+    return packed
 
 
 def read_rids(rid: Any, size: int, batch: bool) -> list[str]:

@@ -25,16 +25,16 @@ class Rules:
     """Hashes of the warm-ups that were answered, by length in tokens."""
     rids: set[str] = field(factory=set)
 
-    def check(self, body: dict[str, Any], members: Sequence[tuple[str, list[int], list[int]]]) -> None:
-        """Note what is wrong with a call; ``members`` are ``(rid, prompt, labels)``."""
+    def check(self, body: dict[str, Any], members: Sequence[tuple[str, list[int], bytes, list[int]]]) -> None:
+        """Note what is wrong with a call; ``members`` are ``(rid, prompt, packed, labels)``."""
         expected = {"return_logprob": True, "logprob_start_len": -1, "top_logprobs_num": 0}
         for name, value in expected.items():
             if body.get(name) != value:
                 self.violations.append(f"{name} is {body.get(name)!r}, not {value!r}")
         if body.get("sampling_params") != {"max_new_tokens": 1, "temperature": 0}:
             self.violations.append(f"sampling_params is {body.get('sampling_params')!r}")
-        self.check_rids([rid for rid, _, _ in members])
-        for rid, prompt, labels in members:
+        self.check_rids([rid for rid, *_ in members])
+        for rid, prompt, _, labels in members:
             self.check_member(rid, prompt, labels)
 
     def check_rids(self, rids: Sequence[str]) -> None:
