@@ -6,6 +6,7 @@ import asyncio
 import math
 import os
 import socket
+import subprocess
 import sys
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -160,6 +161,25 @@ async def test_a_cancelled_start_leaves_no_engine_behind(demo_engine, monkeypatc
     with pytest.raises(asyncio.CancelledError):
         await task
     assert 1 == len(closed)
+
+
+START_AND_END = """
+import os, sys
+from pathlib import Path
+from openjev_core.backends.llamacpp import embedded
+
+if hasattr(os, "sched_setaffinity"):
+    # On one core the server's own threads come late.
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+for _ in range(4):
+    embedded._start(Path(sys.argv[1]), 256, 1)
+"""
+
+
+def test_a_server_may_end_as_soon_as_it_has_started(demo_engine):
+    """One that is destroyed before it works on calls waits for ever, so this is tried in another process."""
+    command = [sys.executable, "-c", START_AND_END, str(demo_engine.file.path)]
+    assert 0 == subprocess.run(command, timeout=60, check=False).returncode
 
 
 async def _note(closed, server):

@@ -10,11 +10,14 @@ import importlib
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import httpx
+
+from openjev_core.backends.llamacpp.client import headers
 from openjev_core.errors import StartupError
 
 BATCH = 256
@@ -22,6 +25,9 @@ BATCH = 256
 prefills 600 tokens in 1.81 s with 256, 1.83 s with 512 and 1,024, and 1.88 s with 128."""
 
 SILENT = -1
+
+FIRST_CALL_TIMEOUT = 60.0
+"""Seconds for reading one token after the model is loaded, which takes some hundredths of one."""
 
 WAITING = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
 """libgomp's threads wait for one another asleep, after a spin of some ten microseconds. On two cores beside other work,
@@ -99,12 +105,30 @@ def _start(model: Path, context: int, threads: int | None) -> EmbeddedServer:
     params.cache_ram_mib = 0
     params.cache_idle_slots = False
     try:
-        return EmbeddedServer(xllamacpp.Server(params), api_key)
+        server = EmbeddedServer(xllamacpp.Server(params), api_key)
     except Exception as error:  # xllamacpp raises RuntimeError today; any other means the same
         raise StartupError(
             f"llama.cpp cannot load {model} ({error}): the file is damaged, its architecture is newer than "
             f"xllamacpp {xllamacpp.__version__}, or memory is short (OPENJEV_MAX_INPUT_TOKENS bounds the context)"
         ) from error
+    _wait_for_its_loop(server)
+    return server
+
+
+def _wait_for_its_loop(server: EmbeddedServer) -> None:
+    """Return once the server works on calls.
+
+    It listens before it does, and one that is destroyed in between waits for ever for a loop that begins only then.
+    """
+    body = {"prompt": [0], "n_predict": 0, "cache_prompt": False}
+    with suppress(httpx.HTTPError):  # whoever uses the server sees that it does not answer
+        httpx.post(
+            f"{server.url}/completion",
+            json=body,
+            headers=headers(server.api_key),
+            timeout=FIRST_CALL_TIMEOUT,
+            trust_env=False,
+        )
 
 
 def _import_xllamacpp() -> ModuleType:
