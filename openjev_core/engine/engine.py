@@ -255,7 +255,7 @@ class Engine:
             raise next(iter(compiled.failures.values()))
         prepared = time.perf_counter() - started
         priors, spent = ({}, Spent()) if self._priors is None else await self._priors.priors(compiled)
-        with self._admission.reading(sum(len(question.branches) for question in compiled.questions)):
+        with self._admission.reading(sum([len(question.branches) for question in compiled.questions])):
             readings = await read(self.model.backend, compiled, self._settled(request, priors))
         whole = attrs.evolve(
             readings,
@@ -291,13 +291,13 @@ class Engine:
         every = {**answers, **failed}
         return Evaluation(
             model=self.model.public_name,
-            answers={question_id: every[question_id] for question_id in request.questions},
+            answers={question_id: every[question_id] for question_id in request.questions} if failed else answers,
             usage=Usage(input_tokens=readings.input_tokens, output_tokens=readings.output_tokens),
             timings=Timings(prepare=prepared, prefill=readings.prefill, branches=readings.branches),
             prefix_tokens=len(compiled.prefix.ids),
             cached_tokens=readings.cached_tokens,
             branches=len(readings.branch_readings),
-            types=tuple(asked.type.name for asked in request.questions.values()),
+            types=tuple([asked.type.name for asked in request.questions.values()]),
             failures={question_id: error.rule for question_id, error in failures.items()},
         )
 

@@ -8,6 +8,8 @@ import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
 
 from attrs import frozen
 
@@ -83,7 +85,7 @@ async def read(backend: Backend, compiled: Compiled, settled: Settled | None = N
         warm_ups = [warm.warm_up]
         wanted = None if settled is None else FIRST_ORDERS
         while groups := progress.next_round(wanted, settled):
-            warm_ups.extend(await read_groups(warm, groups, progress))
+            warm_ups.extend(await read_groups(warm, groups))
             if wanted is None:
                 break  # nothing is left
             wanted *= 2
@@ -101,13 +103,18 @@ def routing_key(ids: Sequence[int]) -> str:
     return hashlib.blake2b(array("q", ids).tobytes(), digest_size=16).hexdigest()
 
 
-@frozen
-class Share:
-    """The variants of one readout that are read in one round."""
+class Share(NamedTuple):
+    """The variants of one readout that are read in one round, and where their readings go."""
 
-    question: CompiledQuestion
-    readout: int
     variants: Sequence[Variant]
+    readings: list[Reading]
+
+
+class Group(NamedTuple):
+    """What is read in one go, and how many leading suffix tokens it shares where that is worth a warm-up."""
+
+    shares: list[Share]
+    shared: int
 
 
 class Progress:
@@ -117,7 +124,7 @@ class Progress:
         self._questions = questions
         self.readings: dict[str, list[list[Reading]]] = {q.id: [[] for _ in q.readouts] for q in questions}
 
-    def next_round(self, wanted: int | None, settled: Settled | None) -> list[list[Share]]:
+    def next_round(self, wanted: int | None, settled: Settled | None) -> list[Group]:
         """What to read next, in groups that are each read in one go.
 
         Questions that share nothing beyond the prefix are read together, each other one by itself.
@@ -126,52 +133,44 @@ class Progress:
             wanted: Bring unsettled readouts to this many orders; to all of them when ``None``.
             settled: Asked of readouts that have been read in part.
         """
-        together: list[Share] = []
-        apart: list[list[Share]] = []
+        together = Group([], 0)
+        apart: list[Group] = []
         for question in self._questions:
-            shares = [
-                Share(question, index, readout.variants[len(done) : wanted])
-                for index, (readout, done) in enumerate(zip(question.readouts, self.readings[question.id], strict=True))
-                if len(done) < len(readout.variants)
-                and not (done and settled is not None and settled(question, readout, done))
-            ]
-            if question.shared and shares:
-                apart.append(shares)
-            else:
-                together.extend(shares)
-        return [together, *apart] if together else apart
-
-    def add(self, shares: Sequence[Share], readings: Sequence[Reading]) -> None:
-        """Sort the readings of a group, which stand in the order of its variants, to their readouts."""
-        position = 0
-        for share in shares:
-            count = len(share.variants)
-            self.readings[share.question.id][share.readout].extend(readings[position : position + count])
-            position += count
+            group = Group([], question.shared) if question.shared else together
+            for readout, done in zip(question.readouts, self.readings[question.id], strict=True):
+                if not done:
+                    group.shares.append(Share(readout.variants[:wanted], done))
+                elif len(done) < len(readout.variants) and not (settled and settled(question, readout, done)):
+                    group.shares.append(Share(readout.variants[len(done) : wanted], done))
+            if group is not together:
+                apart.append(group)
+        return [group for group in (together, *apart) if group.shares]
 
 
-async def read_groups(warm: WarmPrefix, groups: Sequence[Sequence[Share]], progress: Progress) -> list[Reading]:
+async def read_groups(warm: WarmPrefix, groups: Sequence[Group]) -> list[Reading]:
     """Read each group at once; the first failure cancels the rest and is raised as it is.
 
     Returns:
         Further warm-ups that were made.
     """
     if len(groups) == 1:
-        return await read_group(warm, groups[0], progress)
+        return await read_group(warm, groups[0])
     try:
         async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(read_group(warm, group, progress)) for group in groups]
+            running = [tasks.create_task(read_group(warm, group)) for group in groups]
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [reading for task in running for reading in task.result()]
 
 
-async def read_group(warm: WarmPrefix, shares: Sequence[Share], progress: Progress) -> list[Reading]:
-    """Read one group and note the readings."""
-    branches = [variant.branch for share in shares for variant in share.variants]
-    readings, warm_ups = await warm.read(branches, shares[0].question.shared)
+async def read_group(warm: WarmPrefix, group: Group) -> list[Reading]:
+    """Read one group, and sort its readings to their readouts."""
+    branches = [variant.branch for share in group.shares for variant in share.variants]
+    readings, warm_ups = await warm.read(branches, group.shared)
     check_readings(branches, readings)
-    progress.add(shares, readings)
+    position = iter(readings)
+    for variants, of_readout in group.shares:
+        of_readout.extend(islice(position, len(variants)))
     return warm_ups
 
 

@@ -67,7 +67,7 @@ class Reducer:
             # Also a SystemExit: passed on, it would end the server.
             raise PluginError(question.type.name, f"reduce raised {type(error).__name__}") from error
         body = self.converter.answer(question.type, answer)
-        if any(len(readout) > 1 for readout in readings):
+        if max(map(len, readings)) > 1:
             body["x_order_spread"] = max(distribution.spread for distribution in distributions)
         return body
 
@@ -94,7 +94,7 @@ class Reducer:
 
     def _orders(
         self, question: CompiledQuestion, compiled: CompiledReadout, readings: ReadoutReadings, priors: Priors
-    ) -> list[list[float]]:
+    ) -> list[Sequence[float]]:
         # An adaptive evaluation reads the first of the variants only.
         return [
             self.scorer.scores(question.type.name, variant, reading.logprobs, priors)

@@ -26,16 +26,17 @@ class Scorer:
 
     calibration: Calibration | None = None
 
-    def scores(self, type_name: str, variant: Variant, logprobs: Sequence[float], priors: Priors) -> list[float]:
+    def scores(self, type_name: str, variant: Variant, logprobs: Sequence[float], priors: Priors) -> Sequence[float]:
         """Scores in the options' given order, whose softmax is this order's distribution.
 
         The prior is divided out first (Zhao et al. 2021, contextual calibration, with the empty state as the
         content-free input); then the calibration's formula applies.
         """
         prior = priors.get(variant.branch) if priors else None  # a branch's hash goes through all of its tokens
-        scores = list(logprobs) if prior is None else divide_out(logprobs, prior)
+        corrected = logprobs if prior is None else divide_out(logprobs, prior)
         if self.calibration is None or type_name not in self.calibration.types:
-            return scores
+            return corrected
+        scores = list(corrected)
         correction = self.calibration.types[type_name].for_options(len(scores))
         for (label, _), given in zip(variant.labelled, variant.order, strict=True):
             scores[given] = scores[given] / correction.temperature + correction.bias.get(label, 0.0)

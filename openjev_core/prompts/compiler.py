@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 from attrs import field, frozen
@@ -69,7 +70,7 @@ class CompiledQuestion:
     readouts: tuple[CompiledReadout, ...]
     shared: int
 
-    @property
+    @cached_property
     def branches(self) -> tuple[Branch, ...]:
         """Every branch, readout by readout, order by order."""
         return tuple(variant.branch for readout in self.readouts for variant in readout.variants)
