@@ -1,6 +1,6 @@
 """One HTTP connection pool to SGLang, and its failures in openjev's terms.
 
-httpx's requests and responses over a transport of kept connections, below httpx's client: 0.11 CPU-ms a call where the
+httpx's requests and responses over a transport of kept connections, below httpx's client: 0.1 CPU-ms a call where the
 client over its own transport takes 0.9. Anything that speaks :class:`httpx.AsyncBaseTransport` can stand in for it.
 """
 
@@ -42,20 +42,18 @@ class SGLangClient:
     transport: httpx.AsyncBaseTransport = field(factory=lambda: PooledTransport(KEEPALIVE))
     answered_at: float = 0.0
     generate_url: httpx.URL = field(init=False)
-    headers: httpx.Headers = field(init=False, repr=False)
+    headers: list[tuple[bytes, bytes]] = field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         self.generate_url = httpx.URL(f"{self.url}/generate")
-        self.headers = httpx.Headers(
-            {
-                "host": self.generate_url.netloc.decode(),
-                "content-type": "application/json",
-                "accept-encoding": "identity",
-                "user-agent": "openjev",
-            }
-        )
+        self.headers = [
+            (b"host", self.generate_url.netloc),
+            (b"content-type", b"application/json"),
+            (b"accept-encoding", b"identity"),
+            (b"user-agent", b"openjev"),
+        ]
         if self.api_key is not None:
-            self.headers["authorization"] = f"Bearer {self.api_key}"
+            self.headers.append((b"authorization", f"Bearer {self.api_key}".encode("ascii")))
 
     async def generate(self, body: bytes, *, routing_key: str, seconds: float) -> bytes:
         """``POST /generate``.
@@ -73,9 +71,8 @@ class SGLangClient:
             DeadlineExceeded: No answer in time.
             BackendError: Any other status.
         """
-        headers = self.headers.copy()
-        headers["x-smg-routing-key"] = routing_key
-        status, content = await self.post(self.generate_url, body, seconds, headers)
+        key = (b"x-smg-routing-key", routing_key.encode("ascii"))
+        status, content = await self.post(self.generate_url, body, seconds, key)
         if status == OK:
             self.answered_at = time.monotonic()
             return content
@@ -89,7 +86,7 @@ class SGLangClient:
     async def abort(self, rid: str, *, seconds: float) -> int:
         """``POST /abort_request``; the status. Raises as :meth:`generate` does when there is no answer."""
         url = httpx.URL(f"{self.url}/abort_request")
-        status, _ = await self.post(url, orjson.dumps({"rid": rid}), seconds, self.headers)
+        status, _ = await self.post(url, orjson.dumps({"rid": rid}), seconds)
         return status
 
     async def health(self, *, seconds: float) -> bool:
@@ -112,16 +109,19 @@ class SGLangClient:
             return None
         return found if isinstance(found, dict) else None
 
-    async def post(self, url: httpx.URL, body: bytes, seconds: float, headers: httpx.Headers) -> tuple[int, bytes]:
+    async def post(self, url: httpx.URL, body: bytes, seconds: float, *more: tuple[bytes, bytes]) -> tuple[int, bytes]:
         """Send ``body``; once more when the connection was closed before an answer began.
 
         A server may close an idle connection at the moment when it is used again. Reading a logprob twice does no
         harm, and a server that is really gone refuses the second attempt.
         """
+        # Given as a stream, with all of its headers: made from `content`, a request takes half of what its call costs.
+        headers = [*self.headers, *more, (b"content-length", b"%d" % len(body))]
+        request = httpx.Request("POST", url, headers=headers, stream=httpx.ByteStream(body))
         try:
-            return await self.send(httpx.Request("POST", url, content=body, headers=headers), seconds)
+            return await self.send(request, seconds)
         except ConnectionClosed:
-            return await self.send(httpx.Request("POST", url, content=body, headers=headers), seconds)
+            return await self.send(request, seconds)
 
     async def send(self, request: httpx.Request, seconds: float) -> tuple[int, bytes]:
         """Status and body."""

@@ -10,6 +10,7 @@ import asyncio
 import ssl
 import time
 from collections import defaultdict, deque
+from typing import cast
 
 import httpx
 
@@ -32,7 +33,7 @@ class PooledTransport(httpx.AsyncBaseTransport):
         self._tls: ssl.SSLContext | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request whose body is already there; the response is read whole.
+        """Send a request, its body at once; the response is read whole.
 
         Raises:
             httpx.ConnectError: There is no connection.
@@ -46,7 +47,8 @@ class PooledTransport(httpx.AsyncBaseTransport):
         if connection is None:
             seconds = request.extensions.get("timeout", {}).get("connect")
             connection = await connect(origin, seconds, self._context(url.scheme))
-        answer = await connection.exchange(head_of(request), request.content)
+        body = b"".join([chunk async for chunk in cast("httpx.AsyncByteStream", request.stream)])
+        answer = await connection.exchange(head_of(request), body)
         if connection.is_open:
             connection.idle_since = time.monotonic()
             self._idle[origin].append(connection)
