@@ -119,7 +119,7 @@ class Backend(Protocol):
 
         Args:
             ids: The prefix's token ids; never empty.
-            key: Names the prefix for routing: calls with one key belong on one worker.
+            key: Names the prefix, no two alike; calls with one key belong on one worker.
         """
         ...
 

@@ -95,6 +95,8 @@ class Reducer:
     def _orders(
         self, question: CompiledQuestion, compiled: CompiledReadout, readings: ReadoutReadings, priors: Priors
     ) -> list[Sequence[float]]:
+        if not priors and self.scorer.calibration is None:
+            return [reading.logprobs for reading in readings]  # there is nothing to correct
         # An adaptive evaluation reads the first of the variants only.
         return [
             self.scorer.scores(question.type.name, variant, reading.logprobs, priors)

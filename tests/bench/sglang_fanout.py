@@ -27,6 +27,7 @@ from sglang_fixtures import launched_real_sglang
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import SGLangBackend, open_sglang
+from openjev_core.engine.reading import routing_key
 from openjev_core.launch.guardian import descendants
 from openjev_core.settings import Settings
 
@@ -59,7 +60,7 @@ def processor_seconds(pids: list[int]) -> float:
 
 async def evaluate(backend: SGLangBackend, pids: list[int], prefix: tuple[int, ...], wanted: list[Branch]) -> Cost:
     """Warm, then read, and time the reading."""
-    async with backend.prefix(prefix, key="bench") as warm:
+    async with backend.prefix(prefix, key=routing_key(prefix)) as warm:
         clock, server, client = time.perf_counter(), processor_seconds(pids), time.process_time()
         await warm.read(wanted)
         return Cost(time.perf_counter() - clock, processor_seconds(pids) - server, time.process_time() - client)

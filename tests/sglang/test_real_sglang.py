@@ -15,6 +15,7 @@ from tiny_tokenizer import tiny_tokenizer
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import open_sglang
 from openjev_core.backends.sglang.tokens import tokens_line
+from openjev_core.engine.reading import routing_key
 from openjev_core.errors import BackendError, DeadlineExceeded, OpenJevError, StartupError
 from openjev_core.prompts.tokenizer import load_tokenizer, tokenizer_from
 from openjev_core.settings import Settings
@@ -44,7 +45,7 @@ def branches(seed, count, length=12):
 
 async def read(backend, prefix, wanted, fanout):
     backend.fanout = fanout
-    async with backend.prefix(prefix, key="state") as warm:
+    async with backend.prefix(prefix, key=routing_key(prefix)) as warm:
         readings, _ = await warm.read(wanted)
     return readings
 

@@ -18,8 +18,9 @@ from openjev_core.backends.sglang.client import SGLangClient
 from openjev_core.backends.sglang.facts import ServerFacts
 from openjev_core.backends.sglang.session import WARM_UP_LABELS, SGLangPrefix
 from openjev_core.backends.sglang.slots import Slots
+from openjev_core.backends.sglang.warmth import Warmth
 from openjev_core.backends.sglang.wire import parse_one, reading, single_body
-from openjev_core.errors import BackendUnavailable, DeadlineExceeded
+from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded
 
 CHECK_TIMEOUT = 4.0
 """Seconds for a check's call; less than the engine waits for a check, which would otherwise cut it off unjudged."""
@@ -45,6 +46,7 @@ class SGLangBackend:
         slots: Prompts at SGLang at once.
         call_timeout: Seconds for one call: with a full queue the Rust front end never answers.
         facts: What the server said about itself at the start.
+        warmth: The prefixes that it is known to hold.
         name: ``sglang``.
     """
 
@@ -55,6 +57,7 @@ class SGLangBackend:
     slots: Slots
     call_timeout: float
     facts: ServerFacts = ServerFacts()
+    warmth: Warmth = field(factory=Warmth, repr=False)
     aborts: Aborts = field(init=False)
     rids: Iterator[str] = field(factory=rid_numbers, repr=False)
     name: str = field(default="sglang", init=False)
@@ -72,8 +75,12 @@ class SGLangBackend:
         whole = Branch(tuple(ids), WARM_UP_LABELS)
         self.admit(whole, before=0)
         prefix = SGLangPrefix(self, whole, key, self.slots.party())
-        await prefix.warm()
-        yield prefix
+        try:
+            await prefix.warm()
+            yield prefix
+        except BackendError:
+            self.warmth.forget()
+            raise
 
     def admit(self, branch: Branch, before: int) -> None:
         """Keep from SGLang what would kill it or be refused: a branch after ``before`` tokens.

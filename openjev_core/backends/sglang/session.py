@@ -35,7 +35,14 @@ class SGLangPrefix:
     warm_up: Reading = field(init=False)
 
     async def warm(self) -> None:
-        """Read the prefix. No branch is sent before this returns: a cold prefix is computed several times over."""
+        """Read the prefix. No branch is sent before this returns: a cold prefix is computed several times over.
+
+        One that SGLang is known to hold takes no call, and counts as one that reused everything: what an evaluation is
+        said to have used must not depend on what ran before it.
+        """
+        if self.backend.warmth.holds(self.key):
+            self.warm_up = Reading((), prompt_tokens=self.length, cached_tokens=self.length)
+            return
         await self.party.acquire(1)
         try:
             self.warm_up = await self.call(self.whole.suffix_json, self.length, self.whole)
@@ -54,7 +61,10 @@ class SGLangPrefix:
         further = []
         if shared * (len(branches) - 1) >= SHARED_WORTH:
             further.append(await self.warm_shared(Branch(branches[0].suffix[:shared], WARM_UP_LABELS)))
-        return await self.fan_out(branches), further
+        readings = await self.fan_out(branches)
+        reused = [reading.cached_tokens for reading in readings if reading.cached_tokens is not None]
+        self.backend.warmth.judge(self.key, self.length, min(reused, default=None))
+        return readings, further
 
     async def warm_shared(self, beginning: Branch) -> Reading:
         """Read the prefix and what the suffixes begin with."""
