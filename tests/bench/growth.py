@@ -1,11 +1,12 @@
-"""Growth: time and memory against questions, options, length of the state and evaluations at once, on the double.
+"""Growth: time and memory against questions, options, length of the state and evaluations at once.
 
     uv run python tests/bench/growth.py --model DIR [--quick]
 
-DIR holds a tokenizer and chat template. One `openjev serve` on a zero-latency SGLang double; every request has a state
-of its own. For each point: CPU milliseconds of the server a request, milliseconds on the clock a request, and the
-server's resident memory afterwards. Rounds are interleaved; medians with the rounds' range. Before all that, memory is
-read before and after 64 questions over a state of 3,500 tokens, as a server meets them the first time.
+DIR holds a tokenizer and chat template. One `openjev serve` on a zero-latency SGLang double, and one with the embedded
+engine and its demo model, on all cores; every request has a state of its own. For each point: CPU milliseconds of the
+server a request, milliseconds on the clock a request, and the server's resident memory afterwards. Rounds are
+interleaved; medians with the rounds' range. Before all that, memory is read before and after 64 questions over a state
+of 3,500 tokens, as a server meets them the first time.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ SERIES = {
     "state tokens": (100, 1_000, 4_000, 8_000, 16_000, 31_000),
     "evaluations at once": (1, 2, 4, 8, 16),
 }
+EMBEDDED = {"state tokens, embedded engine": (100, 1_000, 2_000, 4_000, 7_000)}
+"""One request a round: a state of 7,000 tokens takes the better part of a minute on two cores."""
+EMBEDDED_ROUNDS = 3
 PLAIN_STATE = 600
 MB = 1_000_000
 
@@ -48,7 +52,7 @@ def requests_for(series, value, count, seed):
     if series == "options":
         chance = random.Random(seed)
         return [choice(state(PLAIN_STATE, chance), value) for _ in range(count)], 1
-    if series == "state tokens":
+    if series.startswith("state tokens"):
         return bodies(count, tokens=value, asked=3, seed=seed), 1
     return bodies(count * value, tokens=PLAIN_STATE, asked=3, seed=seed), value
 
@@ -68,6 +72,14 @@ def measured(server, sent, clients):
         "clock_ms": load.seconds / len(sent) * 1000,
         "resident_mb": server.resident_bytes() / MB,
     }
+
+
+def round_of(series_of_values, found, server, count, turn):
+    """One more figure for each point of these series."""
+    for series, values in series_of_values.items():
+        for value in values:
+            sent, clients = requests_for(series, value, count, f"{series}-{value}-{turn}")
+            found[series][value].append(measured(server, sent, clients))
 
 
 def memory_of_64_questions(server):
@@ -92,7 +104,8 @@ def spread(points, figure):
 
 
 def table(found, rises):
-    lines = ["# Growth", "", "On the double; see ../growth.py. Median [range of the rounds]; a request.", ""]
+    where = "On the double, but for the last table; see ../growth.py."
+    lines = ["# Growth", "", f"{where} Median [range of the rounds]; a request.", ""]
     lines.append(
         "64 questions over a state of 3,500 tokens, five states one after another: resident memory rose by "
         f"{', '.join(f'{rise:.1f}' for rise in rises)} MB in all."
@@ -106,8 +119,9 @@ def table(found, rises):
 
 
 def plot(found):
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained")
-    for axis, (series, points) in zip(axes.flat, found.items(), strict=True):
+    figure, axes = plt.subplots(2, 3, figsize=(13, 6), layout="constrained")
+    axes.flat[-1].set_axis_off()
+    for axis, (series, points) in zip(axes.flat, found.items(), strict=False):  # one is left over
         values = list(points)
         for name, label in (("cpu_ms", "CPU"), ("clock_ms", "clock")):
             axis.plot(values, [median_of(points[value], name) for value in values], "o-", label=label)
@@ -126,18 +140,19 @@ def main():
     parser.add_argument("--quick", action="store_true", help="two rounds of few requests")
     options = parser.parse_args()
     rounds, count = (2, 5) if options.quick else (5, 20)
-    found = {series: {value: [] for value in values} for series, values in SERIES.items()}
+    found = {series: {value: [] for value in values} for series, values in {**SERIES, **EMBEDDED}.items()}
     with ExitStack() as stack:
         peer = stack.enter_context(double("--vocab-size", 260_000, "--model-path", options.model))
         server = stack.enter_context(openjev("--connect", peer.url, "--model", options.model, *RAISED))
         rises = memory_of_64_questions(server)
         print(f"64 questions over a state of 3,500 tokens: resident memory +{rises[0]:.1f} MB, all of them {rises}")
         for turn in range(rounds):
-            for series, points in found.items():
-                for value, kept in points.items():
-                    sent, clients = requests_for(series, value, count, f"{series}-{value}-{turn}")
-                    kept.append(measured(server, sent, clients))
+            round_of(SERIES, found, server, count, turn)
             print(f"round {turn + 1} of {rounds}", flush=True)
+    with openjev(core=None) as server:
+        for turn in range(1 if options.quick else EMBEDDED_ROUNDS):
+            round_of(EMBEDDED, found, server, 1, turn)
+            print(f"embedded engine: round {turn + 1}", flush=True)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "growth.md").write_text(table(found, rises), "utf-8")
     (RESULTS / "growth.json").write_bytes(

@@ -25,8 +25,10 @@ from bench_requests import bodies
 
 RESULTS = Path(__file__).with_name("results")
 CELLS = [(clients, asked, tokens) for tokens in (100, 600, 8000) for asked in (1, 3, 32, 64) for clients in (1, 8, 64)]
+LARGE = 1000
+"""State tokens from which a cell takes long."""
 QUICK = [(8, 3, 100), (8, 3, 600), (8, 32, 600), (1, 3, 600), (64, 3, 600)]
-ROUNDS = 3
+ROUNDS, ROUNDS_OF_LARGE = 5, 3
 # The large cells are over the default limits: 64 questions about 8,000 tokens submit over half a million, and 64
 # clients with 64 questions each want 4,096 branches at once, where 64 are allowed and the others wait for their turn.
 RAISED = (
@@ -37,7 +39,9 @@ RAISED = (
 
 def requests_of(tokens, asked, clients):
     """How many requests a round has: enough to measure and for each client to send several, few enough to finish."""
-    return max(16, 4 * clients, min(200, 600_000 // (tokens * asked + 600)))
+    if tokens >= LARGE:
+        return max(16, 2 * clients)
+    return max(200, 10 * clients)
 
 
 def measure(server, sent, clients):
@@ -52,10 +56,11 @@ def spread(values):
     return f"{statistics.median(values):.2f} [{min(values):.2f}–{max(values):.2f}]"
 
 
-def run(servers, peer, cells, rounds, model):
+def run(servers, peer, cells, model):
     """Every cell of the table, as rows."""
     rows = []
     for clients, asked, tokens in cells:
+        rounds = ROUNDS_OF_LARGE if tokens >= LARGE else ROUNDS
         count = requests_of(tokens, asked, clients)
         figures = {server.name: [] for server in servers}
         parts = []
@@ -127,7 +132,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path)
     parser.add_argument("--llm2jev", type=Path, help="a Python that has llm2jev; left out of the table without")
-    parser.add_argument("--quick", action="store_true", help="five cells, three rounds")
+    parser.add_argument("--quick", action="store_true", help="five cells")
     options = parser.parse_args()
     with ExitStack() as stack:
         peer = stack.enter_context(double("--vocab-size", 260_000, "--model-path", options.model))
@@ -137,7 +142,7 @@ def main():
         ]
         if options.llm2jev:
             servers.append(stack.enter_context(llm2jev(options.llm2jev, options.model, peer.url)))
-        rows = run(servers, peer, QUICK if options.quick else CELLS, 3 if options.quick else ROUNDS, options.model)
+        rows = run(servers, peer, QUICK if options.quick else CELLS, options.model)
     name = "overhead-quick" if options.quick else "overhead"
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_bytes(orjson.dumps(rows, option=orjson.OPT_INDENT_2))
