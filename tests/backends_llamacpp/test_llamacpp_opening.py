@@ -35,7 +35,7 @@ class TestARunningServer:
         ) as m:
             assert (49152, 8191) == (m.tokenizer.vocab_size, m.backend.max_prompt_tokens)
             assert demo_engine.header.special == m.tokenizer.control_tokens
-            assert (False, "SmolLM2-135M-Instruct.Q8_0", None) == (m.demo, m.public_name, m.release_date)
+            assert (False, "SmolLM2-135M-Instruct.Q4_1", None) == (m.demo, m.public_name, m.release_date)
             async with m.backend.prefix((5, 6, 7), key="key") as warm:
                 ((reading,), _) = await warm.read([Branch((8,), (1, 2))])
             assert 3 == reading.cached_tokens
