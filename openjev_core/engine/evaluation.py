@@ -38,7 +38,10 @@ class Request:
 
 @frozen(kw_only=True)
 class Usage:
-    """The backend's own counts, warm-up and every branch, cached tokens included; no bill."""
+    """The backend's own counts, warm-up and every branch, cached tokens included; no bill.
+
+    A warm-up that was left out, because the backend holds the prefix, counts as one that reused all of it.
+    """
 
     input_tokens: int
     output_tokens: int

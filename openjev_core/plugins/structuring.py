@@ -6,7 +6,6 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-import attrs
 import orjson
 from cattrs.errors import BaseValidationError
 
@@ -51,10 +50,6 @@ class QuestionConverter:
         self._lasting = frozenset(lasting)
         self._converter = strict_converter()
         self._known: Recent[bytes, Asked] = Recent(KNOWN_BYTES)
-        self._answer_fields = {
-            name: tuple(field.name for field in attrs.fields(one.answer) if field.init)
-            for name, one in self._types.items()
-        }
 
     def question(self, data: Any) -> Asked:
         """Structure one question of a request.
@@ -120,19 +115,14 @@ class QuestionConverter:
         if not isinstance(answer, question_type.answer):
             rule = f"reduce returned a {type(answer).__name__}, not a {question_type.answer.__name__}"
             raise PluginError(question_type.name, rule)
-        name = question_type.name
         try:
-            # Nearly every answer holds plain JSON as it is; cattrs makes that of the others.
-            fields = {field: getattr(answer, field) for field in self._answer_fields[name]}
-            fault = None
-            if not all(map(is_plain_json, fields.values())):
-                fields = self._converter.unstructure(answer, question_type.answer)
-                fault = json_fault(fields)
+            fields = self._converter.unstructure(answer, question_type.answer)
+            fault = None if is_plain_json(fields) else json_fault(fields)
         except Exception as error:
-            raise PluginError(name, f"its answer cannot be written: {type(error).__name__}") from error
+            raise PluginError(question_type.name, f"its answer cannot be written: {type(error).__name__}") from error
         if fault is not None:
-            raise PluginError(name, f"its answer holds {fault}")
-        return {"type": name, **fields}
+            raise PluginError(question_type.name, f"its answer holds {fault}")
+        return {"type": question_type.name, **fields}
 
     def _installed(self) -> str:
         return ", ".join(sorted(self._types)) or "none"
@@ -141,26 +131,20 @@ class QuestionConverter:
 def is_plain_json(value: Any) -> bool:
     """Whether ``value`` is finite JSON of Python's own types: a quick look, since every answer is looked through."""
     kind = type(value)
-    if kind is float:
-        return math.isfinite(value)
     if kind is str:
         return value.isascii() or SURROGATE.search(value) is None
+    if kind is float:
+        return math.isfinite(value)
     if kind is dict:
-        return set(map(type, value)) <= TEXTS and is_plain_json("".join(value)) and are_plain_json(value.values())
+        return all(map(is_text, value)) and all(map(is_plain_json, value.values()))
     if kind is list:
-        return are_plain_json(value)
+        return all(map(is_plain_json, value))
     return value is None or kind is bool or kind is int
 
 
-NUMBERS, TEXTS = {float}, {str}
-
-
-def are_plain_json(values: Collection[Any]) -> bool:
-    """Whether all of ``values`` are; at once where they are all numbers, or all strings."""
-    kinds = set(map(type, values))
-    if kinds == NUMBERS:
-        return all(map(math.isfinite, values))
-    return is_plain_json("".join(values)) if kinds == TEXTS else all(map(is_plain_json, values))
+def is_text(key: Any) -> bool:
+    """Whether ``key`` is a string of characters."""
+    return type(key) is str and (key.isascii() or SURROGATE.search(key) is None)
 
 
 def json_fault(value: Any, loc: Loc = ()) -> str | None:  # noqa: PLR0911 - one return per kind of JSON value

@@ -24,7 +24,7 @@ SHARE_FROM = 32
 
 
 KNOWN_TOKENS = 64 * 1024
-"""Suffix tokens of the questions that are kept compiled, some thousand; and of the sets of questions."""
+"""Suffix tokens, and characters of ids, of the questions that are kept compiled; and of the sets of questions."""
 
 
 @frozen
@@ -89,6 +89,11 @@ class Kept:
     asked: tuple[object, ...]
     compiled: tuple[CompiledQuestion, ...]
     tokens: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Tokens of all branches and characters of all ids, which a client chooses and nothing else bounds."""
+        return sum(self.tokens) + sum(len(one.id) for one in self.compiled)
 
     @classmethod
     def of(cls, asked: Iterable[object], compiled: Iterable[CompiledQuestion]) -> Kept:
@@ -170,9 +175,13 @@ class Compiler:
                 raise error.under("questions", question_id) from error
             else:
                 compiled.append(one)
-        if not failures and self.lasting.issuperset(question_type.name for question_type, _ in questions.values()):
+        if (
+            compiled
+            and not failures
+            and self.lasting.issuperset(question_type.name for question_type, _ in questions.values())
+        ):
             kept = Kept.of(questions.values(), compiled)
-            self._sets.keep(key, kept, sum(kept.tokens))
+            self._sets.keep(key, kept, kept.size)
         return Compiled(prefix, tuple(compiled), failures)
 
     def _prefix(self, state: str | dict[str, Any] | list[Any]) -> Prefix:
@@ -214,7 +223,7 @@ class Compiler:
         one = CompiledQuestion(question_id, question_type, question, readouts, worth_sharing(readouts))
         if question_type.name in self.lasting:
             kept = Kept.of((question,), (one,))
-            self._known.keep(key, kept, sum(kept.tokens))
+            self._known.keep(key, kept, kept.size)
         return one, budget
 
     def _variant(

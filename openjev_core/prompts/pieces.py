@@ -85,7 +85,7 @@ class Pieces:
         except KeyError:
             new = {piece for piece in pieces if piece not in known}
         if len(new) * ASKED_FOR > len(pieces):
-            self._learn(islice(new, LEARNED_BESIDE))
+            self._learn(islice((piece for piece in new if len(piece) <= LONGEST_PIECE), LEARNED_BESIDE))
             return self._whole(text)
         learned = self._learn(new)
         try:
@@ -104,15 +104,16 @@ class Pieces:
     def _learn(self, new: Iterable[str]) -> dict[str, tuple[int, ...]]:
         """The ids of ``new`` pieces, kept from now on where they may come again."""
         learned: dict[str, tuple[int, ...]] = {}
-        runs = []
+        others = []
         for piece in new:
-            if piece.isascii():
+            # The model, unlike the library, holds up every other thread: no matter for a word, but for a long piece.
+            if piece.isascii() and len(piece) <= LONGEST_PIECE:
                 learned[piece] = tuple([token.id for token in self._model.tokenize(piece.translate(WRITTEN))])
             else:
-                runs.append(piece)
-        if runs:
-            encodings = self._library.encode_batch_fast(runs, add_special_tokens=False)
-            learned.update((run, tuple(encoding.ids)) for run, encoding in zip(runs, encodings, strict=True))
+                others.append(piece)
+        if others:
+            encodings = self._library.encode_batch_fast(others, add_special_tokens=False)
+            learned.update((piece, tuple(encoding.ids)) for piece, encoding in zip(others, encodings, strict=True))
         if len(self._known) + len(learned) > CAPACITY:
             self._known = {}  # not emptied: another thread may be reading it
         self._known.update(item for item in learned.items() if len(item[0]) <= LONGEST_PIECE)

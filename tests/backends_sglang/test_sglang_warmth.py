@@ -69,6 +69,14 @@ def test_one_that_was_never_held_says_nothing_about_others(warmth):
     assert warmth.holds("other")
 
 
+def test_one_that_was_not_trusted_any_more_says_nothing_about_others(warmth, clock):
+    warmth.judge("old", 130, 130)
+    clock.now += TRUSTED_FOR + 1
+    warmth.judge("old", 130, 0)
+    warmth.judge("other", 130, 130)
+    assert warmth.holds("other")
+
+
 def test_it_does_not_grow(warmth, clock):
     for number in range(1000):
         warmth.judge(f"state {number}", 130, 130)

@@ -7,12 +7,11 @@ from typing import Any, Literal
 
 import attrs
 import pytest
-from attrs import evolve, field, frozen, validators
+from attrs import field, frozen, validators
 
 from openjev_core import Content, QuestionType, RequestError
 from openjev_core.errors import PluginError
 from openjev_core.plugins.registry import load_registry, registry_of
-from openjev_core.plugins.strict import strict_converter
 from openjev_core.plugins.structuring import QuestionConverter
 
 
@@ -268,41 +267,12 @@ def test_an_answer_is_written_with_its_type_first():
     assert "type" == next(iter(CONVERTER.answer(TYPE, answer)))
 
 
-@frozen
-class Detailed:
-    """Fields of every kind, one of them no argument."""
-
-    _hidden: float
-    level: Level
-    notes: dict[str, Any]
-    tags: tuple[str, ...] = ()
-    inner: SomethingElse | None = None
-    computed: int = field(init=False, default=7)
-
-
-DETAILED = evolve(TYPE, name="detailed", answer=Detailed)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"notes": {}},
-        {"notes": {"a": "", "b": "text"}},
-        {"notes": {"a": 0.5, "b": 1}},
-        {"notes": {"a": [], "b": {"c": [None, True, "d"]}}},
-        {"notes": {Level.LOW: 0.5}},
-        {"notes": {"a": Level.LOW}},
-        {"level": "low"},
-        {"level": Level.HIGH},
-        {"tags": ("a",)},
-        {"tags": ["a"]},
-        {"inner": SomethingElse()},
-    ],
-)
-def test_an_answer_reads_as_cattrs_would_write_it(changes):
-    """The short way for plain answers gives what the long one gives, field by field."""
-    answer = Detailed(**{"hidden": 0.25, "level": "low", "notes": {"a": 0.5}, **changes})
-    written = QuestionConverter(registry_of(DETAILED)).answer(DETAILED, answer)
-    expected = {"type": "detailed", **strict_converter().unstructure(answer, Detailed)}
-    assert (expected, [*expected]) == (written, [*written])
-    assert "computed" not in written
+def test_an_answer_shares_nothing_with_a_question_that_is_remembered():
+    """The level's own object is in the legend: whoever changes that must not change the question."""
+    converter = QuestionConverter(load_registry(), {"score"})
+    wire = {"type": "score", "criteria": [{"level": "calm"}, "angry"]}
+    score, question = converter.question(wire)
+    legend = {"0": question.criteria[0], "1": "angry"}
+    answer = score.answer(score=0.5, legend=legend, probabilities={"0": 0.5, "1": 0.5}, confidence=0.0)
+    converter.answer(score, answer)["legend"]["0"]["level"] = "changed"
+    assert [{"level": "calm"}, "angry"] == converter.question(wire).question.criteria

@@ -299,6 +299,21 @@ def test_in_a_set_that_is_new_each_question_is_still_compiled_once():
     assert 1 == len(count)
 
 
+def test_long_ids_fill_no_memory():
+    """Nothing bounds a question's id but the body: what is kept is bounded with its ids."""
+    asked = TYPES["choice"], TYPES["choice"].question(criteria={"one": None, "two": None})
+    compiler = lasting_compiler()
+    for number in range(20):
+        compiler.compile("A state.", {f"{number}" + 400 * "x": asked})
+    assert (1, 2) == (len(compiler._known), len(compiler._sets))
+
+
+def test_no_questions_are_no_set():
+    compiler = lasting_compiler()
+    for _ in range(2):
+        assert () == compiler.compile("A state.", {}).questions
+
+
 def test_a_set_in_which_a_type_failed_is_not_kept():
     failing = evolve(TYPES["choice"], readouts=lambda question: 1 / 0)
     questions = {"a": (failing, TYPES["choice"].question(criteria={"one": None, "two": None}))}

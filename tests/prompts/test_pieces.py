@@ -87,6 +87,7 @@ class Counting:
         return self
 
     def tokenize(self, piece):
+        assert len(piece) <= memory.LONGEST_PIECE, "it would hold up every other thread"
         self.asked.append(piece.replace("Ġ", " "))
         return self.library.model.tokenize(piece)
 
@@ -148,6 +149,14 @@ def test_a_piece_that_is_too_long_is_not_kept(counted):
     for _ in range(2):
         assert ids(library.library, text) == pieces.encode(text)
     assert [" " + "x" * 100] * 2 == library.asked
+
+
+@pytest.mark.parametrize("words", [" a" * 5, ""])
+def test_a_long_piece_is_left_to_the_library_which_holds_up_no_other_thread(counted, words):
+    pieces, library = counted
+    text = f"{words} {'x' * 10_000}"
+    assert ids(library.library, text) == pieces.encode(text)
+    assert 0 < sum("x" * 10_000 in asked for asked in library.asked)
 
 
 def test_learning_starts_over_when_there_is_no_more_room(counted, monkeypatch):

@@ -21,7 +21,7 @@ DISTRUST = 60.0
 
 CHECKPOINT = 64
 """Models with recurrent layers resume from a multiple of so many tokens, so the last ones of a prefix may be read again
-with each branch."""
+with each branch. A prefix of fewer tokens has nothing to lose."""
 
 
 @define(eq=False)
@@ -55,7 +55,7 @@ class Warmth:
             self._reused.move_to_end(key)
             while now - next(iter(self._reused.values())) > TRUSTED_FOR:
                 self._reused.popitem(last=False)
-        elif self._reused.pop(key, None) is not None:
+        elif now - self._reused.pop(key, float("-inf")) <= TRUSTED_FOR:
             self._distrusted_until = now + DISTRUST
 
     def forget(self) -> None:
