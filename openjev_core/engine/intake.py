@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal, cast
 
-from attrs import frozen
+from attrs import field, frozen
 
 from openjev_core.engine.evaluation import Request
 from openjev_core.errors import Problem, RequestError
 from openjev_core.plugins.problems import mismatch
-from openjev_core.plugins.structuring import Asked, QuestionConverter
+from openjev_core.plugins.structuring import KNOWN_BYTES, Asked, QuestionConverter, written_within
+from openjev_core.recent import Recent
 
 ALIAS = "jev-latest"
+
+KNOWN_SET_BYTES = 64 * 1024
+"""JSON of a request's questions that are worth keeping together: some hundred."""
 
 
 @frozen
@@ -21,6 +27,7 @@ class Intake:
     converter: QuestionConverter
     served: str
     max_questions: int
+    _known: Recent[bytes, Mapping[str, Asked]] = field(factory=lambda: Recent(KNOWN_BYTES), repr=False)
 
     def structure(self, document: Any, size: int | None = None) -> Request:
         """Structure a request.
@@ -70,12 +77,15 @@ class Intake:
             raise RequestError.at((), msg, "unknown_model")
         return model
 
-    def _questions(self, questions: Any) -> dict[str, Asked]:
+    def _questions(self, questions: Any) -> Mapping[str, Asked]:
         if not isinstance(questions, dict):
             raise mismatch("an object of question ids and questions", questions)
         if not 1 <= len(questions) <= self.max_questions:
             msg = f"a request takes 1 to {self.max_questions} questions (max_questions), found {len(questions)}"
             raise RequestError.at((), msg, "question_count")
+        written = written_within(questions, KNOWN_SET_BYTES)
+        if written is not None and (known := self._known.get(written)) is not None:
+            return known
         asked: dict[str, Asked] = {}
         problems: list[Problem] = []
         for question_id, data in questions.items():
@@ -88,7 +98,10 @@ class Intake:
                 problems.extend(error.under(question_id).problems)
         if problems:
             raise RequestError(problems)
-        return asked
+        structured = MappingProxyType(asked)
+        if written is not None and all(map(self.converter.lasts, asked.values())):
+            self._known.keep(written, structured, len(written))
+        return structured
 
 
 def _state(state: Any) -> str | dict[str, Any] | list[Any]:

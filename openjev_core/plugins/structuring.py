@@ -72,7 +72,7 @@ class QuestionConverter:
         if question_type is None:
             msg = f"unknown question type {name[:80]!r}; installed: {self._installed()}"
             raise RequestError.at(("type",), msg, "unknown_type")
-        written = self._written(name, data)
+        written = written_within(data, KNOWN_QUESTION_BYTES) if name in self._lasting else None
         if written is not None and (known := self._known.get(written)) is not None:
             return known
         fields = {key: value for key, value in data.items() if key != "type"}
@@ -86,15 +86,9 @@ class QuestionConverter:
             self._known.keep(written, structured, len(written))
         return structured
 
-    def _written(self, name: str, data: dict[str, Any]) -> bytes | None:
-        """What a question is known by; ``None`` when it is not to be kept."""
-        if name not in self._lasting:
-            return None
-        try:
-            written = orjson.dumps(data)
-        except TypeError:  # an integer of more than 64 bits
-            return None
-        return written if len(written) <= KNOWN_QUESTION_BYTES else None
+    def lasts(self, asked: Asked) -> bool:
+        """Whether a structured question never changes."""
+        return asked.type.name in self._lasting
 
     def _structure(self, fields: dict[str, Any], cls: type) -> Any:
         try:
@@ -126,6 +120,15 @@ class QuestionConverter:
 
     def _installed(self) -> str:
         return ", ".join(sorted(self._types)) or "none"
+
+
+def written_within(value: Any, limit: int) -> bytes | None:
+    """What parsed JSON is known by; ``None`` where that is more than ``limit`` bytes or cannot be written."""
+    try:
+        written = orjson.dumps(value)
+    except TypeError:  # an integer of more than 64 bits
+        return None
+    return written if len(written) <= limit else None
 
 
 def is_plain_json(value: Any) -> bool:

@@ -30,7 +30,8 @@ def rendered_prompts(question_type: QuestionType[Any, Any], question: Any, *, st
     preview = preview_of(
         engine.compiler.compile(state, {"question": (question_type, question)}), engine.model.tokenizer
     )
-    parts = [f"=== prefix, shared by {len(preview.branches)} readouts ===\n{preview.prefix}"]
+    count = len(preview.branches)
+    parts = [f"=== prefix, shared by {count} readout{'s' * (count != 1)} ===\n{preview.prefix}"]
     parts.extend(
         f"=== readout {branch.readout} ===\n{branch.prompt.removeprefix(preview.prefix)}" for branch in preview.branches
     )

@@ -11,9 +11,18 @@ from openjev_core import RequestError
 from openjev_core.calibration import Correction
 from openjev_core.distribution import average_orders
 from openjev_core.engine.scores import OrderScores
-from openjev_core.evaluating import intervals
+from openjev_core.evaluating import fitting, intervals
 from openjev_core.evaluating.calibrating import calibrate, labelled_scores
-from openjev_core.evaluating.fitting import Example, Scored, fit, folds, labels_of, out_of_fold, uncorrected
+from openjev_core.evaluating.fitting import (
+    BIAS_PENALTY,
+    Example,
+    Scored,
+    fit,
+    folds,
+    labels_of,
+    out_of_fold,
+    uncorrected,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +135,36 @@ def test_held_out_predictions_do_not_know_their_label():
 
     assert out_of_fold(examples)[0] == out_of_fold(flipped)[0]
     assert out_of_fold(examples) != out_of_fold(flipped)
+
+
+def test_the_form_is_chosen_without_the_rows_that_are_predicted(monkeypatch):
+    examples, chosen_on = drawn(60, bias=(1.5, 0.0, -1.5, 0.0)), []
+    choose = fitting.choose
+    monkeypatch.setattr(
+        fitting, "choose", lambda scored, members: (chosen_on.append(sorted(members)), choose(scored, members))[1]
+    )
+
+    out_of_fold(examples)
+
+    everything = np.arange(60)
+    assert [sorted(training) for training, _ in folds(everything, everything)] == chosen_on
+
+
+def test_what_is_found_has_the_lowest_penalized_loss():
+    """Its slope in every direction is zero, by differences and not by the derivatives that the search itself uses."""
+    examples = drawn(300, temperature=2.0, bias=(2.5, 0.0, -2.5, 0.0), orders=2)
+    scored, everything = Scored(examples, labels_of(examples)), np.arange(300)
+    found = fit(examples)
+    assert "temperature and bias" == found.form
+
+    def penalized(parameters):
+        bias = parameters[1:]
+        return scored.losses(parameters[0], bias, everything).mean() + BIAS_PENALTY / 300 * float(bias @ bias)
+
+    correction = found.correction
+    best = np.array([math.log(correction.temperature), *(correction.bias[label] for label in scored.labels)])
+    for step in np.eye(len(best)) * 1e-4:
+        assert pytest.approx(0, abs=1e-4) == (penalized(best + step) - penalized(best - step)) / 2e-4
 
 
 def records(count, type="choice", options=3, **fields):

@@ -33,4 +33,5 @@ def show_plugin(name: Annotated[str, typer.Argument(help="The question type.")])
     for example in question_type.examples[:1]:
         wire = QuestionConverter(alone).wire_question(question_type, example)
         typer.echo(f"\n--- an example ---\n{json.dumps(wire, indent=2, ensure_ascii=False)}")
-        typer.echo(f"\n--- what the model reads for it ---\n{rendered_prompts(question_type, example)}")
+        typer.echo("\n--- what a model with ChatML as its template reads for it ---")
+        typer.echo(rendered_prompts(question_type, example))
