@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -196,9 +197,19 @@ async def api(standin, frontend):
 
 
 async def port_is_free(url):
+    """Return once it is. A process counts as gone when its first thread is, a moment before its sockets are closed."""
     port = int(url.rpartition(":")[2])
-    server = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", port)
-    server.close()
+    for _ in range(500):
+        try:
+            server = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            await asyncio.sleep(0.02)
+        else:
+            server.close()
+            return
+    raise AssertionError(f"port {port} is still taken")
 
 
 @pytest.mark.parametrize("stopped", [False, True])
