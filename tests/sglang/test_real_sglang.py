@@ -101,6 +101,18 @@ async def test_the_whole_prefix_is_reused_where_that_is_told(real_sglang):
                 assert min(cached) >= 150
 
 
+async def test_a_prefix_that_was_reused_takes_no_call_where_that_is_told(real_sglang):
+    prefix, wanted = prompt(8, 200), branches(8, 4)
+    async with connected(real_sglang) as backend:
+        first = await read(backend, prefix, wanted, "batch")
+        async with backend.prefix(prefix, key=routing_key(prefix)) as warm:
+            again, _ = await warm.read(wanted)
+    # A warm-up that was made has a label's logprob.
+    assert (real_sglang.frontend == "python") == (warm.warm_up.logprobs == ())
+    assert (200, 1) == (warm.warm_up.prompt_tokens, warm.warm_up.output_tokens)
+    assert all(furthest(a.logprobs, b.logprobs) < NOISE for a, b in zip(first, again, strict=True))
+
+
 async def test_facts(real_sglang):
     async with connected(real_sglang, fanout="batch") as backend:
         assert backend.fanout == "batch"
