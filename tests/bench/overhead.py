@@ -37,7 +37,7 @@ RAISED = (
 )
 
 
-def requests_of(tokens, asked, clients):
+def requests_of(tokens, clients):
     """How many requests a round has: enough to measure and for each client to send several, few enough to finish."""
     if tokens >= LARGE:
         return max(16, 2 * clients)
@@ -61,7 +61,7 @@ def run(servers, peer, cells, model):
     rows = []
     for clients, asked, tokens in cells:
         rounds = ROUNDS_OF_LARGE if tokens >= LARGE else ROUNDS
-        count = requests_of(tokens, asked, clients)
+        count = requests_of(tokens, clients)
         figures = {server.name: [] for server in servers}
         parts = []
         for turn in range(rounds):

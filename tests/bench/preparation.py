@@ -84,7 +84,7 @@ def round_of(engine, library, tokens, asked, chance):
     if tokenizer._pieces is not None:
         tokenizer = evolve(tokenizer, pieces=Pieces(tokenizer._pieces._cut, tokenizer._pieces._library))
     writer = evolve(compiler.writer, encoded=Encoded(), tokenizer=tokenizer)
-    fresh = evolve(compiler, writer=writer, known=Recent(KNOWN_TOKENS))
+    fresh = evolve(compiler, writer=writer, known=Recent(KNOWN_TOKENS), sets=Recent(KNOWN_TOKENS))
     spent = {}
     spent["first"], _ = timed(lambda: fresh.compile(one, structured))
     spent["new state"], _ = timed(lambda: fresh.compile(other, structured))
