@@ -35,7 +35,7 @@ class TestARunningServer:
         ) as m:
             assert (49152, 8191) == (m.tokenizer.vocab_size, m.backend.max_prompt_tokens)
             assert demo_engine.header.special == m.tokenizer.control_tokens
-            assert (False, "SmolLM2-135M-Instruct.Q4_1", None) == (m.demo, m.public_name, m.release_date)
+            assert (False, "SmolLM2-135M-Instruct.Q8_0", None) == (m.demo, m.public_name, m.release_date)
             async with m.backend.prefix((5, 6, 7), key="key") as warm:
                 ((reading,), _) = await warm.read([Branch((8,), (1, 2))])
             assert 3 == reading.cached_tokens
@@ -204,9 +204,10 @@ class TestFiles:
 class TestTheDemoModel:
     """It comes with a package that is never imported."""
 
-    def test_is_known_under_any_name(self, tmp_path):
+    @pytest.mark.parametrize("form", ["shipped", "fast"])
+    def test_is_known_under_any_name(self, form, demo_engine, tmp_path):
         link = tmp_path / "my-own.gguf"
-        link.symlink_to(demo_model_path())
+        link.symlink_to(demo_model_path() if form == "shipped" else demo_engine.file.path)
         found = sources.find_model(str(link), None, lambda _: None)
         assert (True, "HuggingFaceTB/SmolLM2-135M-Instruct", "2024-11-01") == (
             found.demo,
@@ -220,10 +221,11 @@ class TestTheDemoModel:
         found = sources.find_model(str(path), None, lambda _: None)
         assert (False, "own.Q8_0") == (found.demo, found.public_name)
 
-    def test_other_files_of_its_size_are_not_taken_for_it(self, tmp_path):
+    @pytest.mark.parametrize("form", ["shipped", "fast"])
+    def test_other_files_of_its_size_are_not_taken_for_it(self, form, demo_engine, tmp_path):
         path = tmp_path / "own.gguf"
         with path.open("wb") as file:
-            file.truncate(demo_model_path().stat().st_size)
+            file.truncate((demo_model_path() if form == "shipped" else demo_engine.file.path).stat().st_size)
         assert not sources.find_model(str(path), None, lambda _: None).demo
 
     def test_other_files_need_no_demo_model(self, tmp_path, monkeypatch):

@@ -1,0 +1,35 @@
+"""A GGUF's weights in another format of numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def requantize(source: Path, target: Path) -> None:
+    """Copy a GGUF of the Llama architecture, with its Q4_1 weights as Q8_0. Everything else stays as it is.
+
+    A weight of Q4_1 is one of 16 steps of its block of 32; Q8_0 has 255 steps around zero for the same block, so what
+    is lost is at most 0.4% of the block's largest weight.
+
+    Raises:
+        ImportError: The ``gguf`` package is not installed.
+        OSError: A file cannot be read or written.
+    """
+    import gguf  # noqa: PLC0415 - of the extra `embedded`, with numpy behind it; needed once on a machine
+
+    four, eight = gguf.GGMLQuantizationType.Q4_1, gguf.GGMLQuantizationType.Q8_0
+    reader, writer = gguf.GGUFReader(source), gguf.GGUFWriter(target, "llama")
+    for field in reader.fields.values():
+        # The writer has its own of these.
+        if not field.name.startswith("GGUF.") and field.name != "general.architecture":
+            element = field.types[-1] if field.types[0] is gguf.GGUFValueType.ARRAY else None
+            writer.add_key_value(field.name, field.contents(), field.types[0], element)
+    for tensor in reader.tensors:
+        weights, kind = tensor.data, tensor.tensor_type
+        if kind is four:
+            weights, kind = gguf.quants.quantize(gguf.quants.dequantize(weights, four), eight), eight
+        writer.add_tensor(tensor.name, weights, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
