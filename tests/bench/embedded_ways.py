@@ -155,4 +155,4 @@ def fastest(model, threads, prompt, settings, rounds):
                         least[index] = min(least[index], time.perf_counter() - began)
         chosen = settings[least.index(min(least))]
         server = kept.enter_context(llamacpp(model, threads=threads, **chosen))
-        yield {**chosen, "threads": threads}, server
+        yield chosen, server

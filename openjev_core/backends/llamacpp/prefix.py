@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,27 @@ SHARED_WORTH = 16
 that it takes costs as much as 3 or 4 tokens, and the shorter suffixes a little of a batch's efficiency."""
 
 log = logging.getLogger(__name__)
+
+
+def apart(tokens: Sequence[int], before: object) -> list[int]:
+    """An order of ``tokens``, as indices, in which as few as possible stand behind their like.
+
+    Args:
+        tokens: The first token of each suffix: behind its like, a suffix takes a call more.
+        before: What stands before all of them.
+    """
+    waiting: dict[int, deque[int]] = {}
+    for index, token in enumerate(tokens):
+        waiting.setdefault(token, deque()).append(index)
+    order = []
+    while waiting:
+        # The most frequent first: otherwise it would be left over, and stand behind itself at the end.
+        others = [token for token in waiting if token != before] or list(waiting)
+        before = token = max(others, key=lambda other: len(waiting[other]))
+        order.append(waiting[token].popleft())
+        if not waiting[token]:
+            del waiting[token]
+    return order
 
 
 @define(eq=False)
@@ -55,7 +77,7 @@ class LlamaCppPrefix:
             self.backend.admit(branch, before=len(self.ids))
         async with self.turn:
             if self.whole or shared * (len(branches) - 1) < SHARED_WORTH:
-                return [await self._one((), branch) for branch in branches], []
+                return await self._each((), branches), []
             # A branch keeps at least one token of its own: the one that its labels are read behind.
             shared = min(shared, *(len(branch.suffix) - 1 for branch in branches))
             common = branches[0].suffix[:shared]
@@ -68,7 +90,17 @@ class LlamaCppPrefix:
         self, common: tuple[int, ...], branches: Sequence[Branch]
     ) -> tuple[list[Reading], list[Reading]]:
         further = await self._extended(common)
-        return [await self._one(common, branch) for branch in branches], further
+        return await self._each(common, branches), further
+
+    async def _each(self, common: tuple[int, ...], branches: Sequence[Branch]) -> list[Reading]:
+        """Read the branches behind the prefix and ``common``, in an order in which the slot parts few that are alike.
+
+        No reading depends on what was read before it, so the order moves no number.
+        """
+        readings: dict[int, Reading] = {}
+        for index in apart([branch.suffix[len(common)] for branch in branches], self.slot.following):
+            readings[index] = await self._one(common, branches[index])
+        return [readings[index] for index in range(len(branches))]
 
     async def _one(self, common: tuple[int, ...], branch: Branch) -> Reading:
         """Read one branch behind the prefix and ``common``."""
