@@ -80,12 +80,18 @@ async def test_branches_that_begin_alike_are_read_apart():
     readings, _ = await read(backend, branches)
     assert [await alone(branch) for branch in branches] == readings
     assert 60 + 6 * 2 == double.computed
-    again, _ = await read(backend, branches)
-    assert (readings, 60 + 12 * 2) == (again, double.computed)
+
+
+async def test_a_branch_that_begins_as_the_last_one_read_waits_for_another():
+    double = LlamaCppDouble()
+    backend = backend_on(double)
+    await read(backend, [Branch((5, 1), LABELS)])
+    await read(backend, [Branch((5, 2), LABELS), Branch((6, 1), LABELS)])
+    assert 60 + 2 + 2 + 2 == double.computed
 
 
 @given(st.lists(st.integers(0, 4), max_size=12), st.integers(0, 5))
-async def test_apart_leaves_no_more_alike_than_there_have_to_be(tokens, before):
+def test_apart_leaves_no_more_alike_than_there_have_to_be(tokens, before):
     order = apart(tokens, before)
     assert sorted(order) == list(range(len(tokens)))
     placed = [tokens[index] for index in order]
@@ -97,6 +103,27 @@ def least_alike(tokens, before):
     """How many have to stand behind their like: those of a token that outnumber the places between the others."""
     places = {token: len(tokens) - count + (token != before) for token, count in Counter(tokens).items()}
     return max((max(0, tokens.count(token) - room) for token, room in places.items()), default=0)
+
+
+token = st.integers(0, 3)
+suffixes = st.lists(st.lists(token, min_size=1, max_size=4).map(tuple), min_size=1, max_size=5)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([PREFIX, OTHER, PREFIX[:30]]), suffixes, st.booleans()), max_size=4), suffixes
+)
+async def test_no_answer_depends_on_what_was_read_before(history, asked):
+    branches = [Branch(suffix, LABELS) for suffix in asked]
+    backend = backend_on(LlamaCppDouble())
+    for prefix, earlier, check in history:
+        await read(backend, [Branch(suffix, LABELS) for suffix in earlier], prefix=prefix)
+        if check:
+            await backend.check()
+    readings, warm_ups = await read(backend, branches)
+    fresh_readings, fresh_warm_ups = await read(backend_on(LlamaCppDouble()), branches)
+    assert fresh_readings == readings
+    assert [w.prompt_tokens for w in fresh_warm_ups] == [w.prompt_tokens for w in warm_ups]
+    assert [await alone(branch) for branch in branches] == readings
 
 
 async def test_a_prefix_that_a_slot_still_holds_is_not_computed_again_but_counted():

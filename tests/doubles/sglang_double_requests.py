@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 from uuid import uuid4
 
+import numpy as np
 import orjson
 from sglang_double_model import pack
 
@@ -105,7 +106,7 @@ def checked_prompt(prompt: Any, row: int, frontend: str, vocab_size: int) -> byt
         raise Refusal(f"row {row}: must be list; got {type(prompt).__name__}", style="validation")
     try:
         packed = pack(prompt)
-        inside = max(prompt) < vocab_size
+        inside = bool(np.frombuffer(packed, np.uint32).max(initial=0) < vocab_size)
     except TypeError:
         found = next(type(one).__name__ for one in prompt if not isinstance(one, int))
         raise Refusal(f"elements must be int or list; got {found}", style="validation") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 from attrs import frozen
 
 from openjev_core.backends.llamacpp import demo_model
-from openjev_core.backends.llamacpp.fast_demo_model import fast_demo_model, is_fast_demo_model
+from openjev_core.backends.llamacpp.fast_demo_model import find_demo_model, is_fast_demo_model
 from openjev_core.errors import StartupError
 
 HUB_NAME = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<quant>[\w.-]+)|/(?P<file>[^:]+\.gguf))?")
@@ -48,9 +48,7 @@ def find_model(model: str | None, revision: str | None, progress: Callable[[str]
         StartupError: There is no such file or repository, or it cannot be had now.
     """
     if model is None:
-        path = demo_model.demo_model_path()
-        demo_model.verify_demo_model(path)
-        return demo_file(fast_demo_model(path, progress))
+        return demo_file(find_demo_model(progress))
     path = Path(model).expanduser()
     if path.is_file():
         return local_file(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import logging
 from collections import deque
 from collections.abc import Sequence
@@ -33,14 +34,17 @@ def apart(tokens: Sequence[int], before: object) -> list[int]:
     waiting: dict[int, deque[int]] = {}
     for index, token in enumerate(tokens):
         waiting.setdefault(token, deque()).append(index)
+    # The most frequent first: otherwise it would be left over, and stand behind itself at the end.
+    heap = [(-len(indices), token) for token, indices in waiting.items()]
+    heapq.heapify(heap)
     order = []
-    while waiting:
-        # The most frequent first: otherwise it would be left over, and stand behind itself at the end.
-        others = [token for token in waiting if token != before] or list(waiting)
-        before = token = max(others, key=lambda other: len(waiting[other]))
+    while heap:
+        most = heapq.heappop(heap)
+        _, token = heapq.heapreplace(heap, most) if most[1] == before and heap else most
         order.append(waiting[token].popleft())
-        if not waiting[token]:
-            del waiting[token]
+        if waiting[token]:
+            heapq.heappush(heap, (-len(waiting[token]), token))
+        before = token
     return order
 
 

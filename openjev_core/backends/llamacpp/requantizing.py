@@ -1,7 +1,13 @@
-"""A GGUF's weights in another format of numbers."""
+"""A GGUF's weights in another format of numbers. Also a command, ``python requantizing.py SOURCE TARGET``.
+
+The command is for a process of its own: numpy and the work take memory that a server would keep, and whatever goes
+wrong in there stays in there. It imports nothing of this project, so that it starts without it.
+"""
 
 from __future__ import annotations
 
+import math
+import sys
 from pathlib import Path
 
 
@@ -25,11 +31,23 @@ def requantize(source: Path, target: Path) -> None:
             element = field.types[-1] if field.types[0] is gguf.GGUFValueType.ARRAY else None
             writer.add_key_value(field.name, field.contents(), field.types[0], element)
     for tensor in reader.tensors:
-        weights, kind = tensor.data, tensor.tensor_type
+        shape, kind = tensor.data.shape, tensor.tensor_type
         if kind is four:
-            weights, kind = gguf.quants.quantize(gguf.quants.dequantize(weights, four), eight), eight
-        writer.add_tensor(tensor.name, weights, raw_dtype=kind)
+            shape = gguf.quant_shape_to_byte_shape(gguf.quant_shape_from_byte_shape(shape, four), eight)
+            kind = eight
+        size = math.prod(shape) * tensor.data.itemsize
+        writer.add_tensor_info(tensor.name, shape, tensor.data.dtype, size, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
+    writer.write_ti_data_to_file()
+    # One tensor after another: all of them would have to be in memory together.
+    for tensor in reader.tensors:
+        weights = tensor.data
+        if tensor.tensor_type is four:
+            weights = gguf.quants.quantize(gguf.quants.dequantize(weights, four), eight)
+        writer.write_tensor_data(weights)
     writer.close()
+
+
+if __name__ == "__main__":
+    requantize(Path(sys.argv[1]), Path(sys.argv[2]))
