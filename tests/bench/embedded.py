@@ -99,7 +99,7 @@ def opened(stack, options):
         slots = [{**limit, "slots": slots} for slots in SLOTS]
         decision = decision_model(own.url, model, folder / f"{form}.gguf")
         systemone, peer = stack.enter_context(
-            fastest(decision, threads, lambda server, turn: Systemone(server).cold(tried[turn]), slots, 1)
+            fastest(decision, threads, lambda server, turn: Systemone(server).cold(tried[turn]), slots, rounds)
         )
         ways[f"/v1/systemone, {form}"] = Systemone(peer)
         settings[form] = {"limit": limit, "/v1/systemone": systemone}
