@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
+import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +18,12 @@ from types import SimpleNamespace
 
 import gguf
 import numpy as np
+import psutil
 import pytest
+from document_blocks import ROOT
 from filelock import FileLock
 from packaging.requirements import Requirement
+from until import until
 
 from openjev_core.backends.llamacpp import demo_model_path
 from openjev_core.backends.llamacpp import fast_demo_model as fast
@@ -164,7 +171,8 @@ class TestWhereItCannotBeHad:
             said = []
             assert demo_model_path() == fast.find_demo_model(said.append)
             (warning,) = caplog.messages
-            assert re.fullmatch(f"the demo model is read as it is shipped, .*, which cannot be had: {reason}", warning)
+            told = rf"the faster copy of the demo model cannot be made \({reason}\); reading the model as it is .*"
+            assert re.fullmatch(told, warning)
             return said
 
         return shipped
@@ -236,9 +244,17 @@ class TestWhereItCannotBeHad:
         assert set() == names(cache)
 
     def test_when_writing_takes_too_long(self, cache, monkeypatch, shipped, script):
-        monkeypatch.setattr(fast, "LIMIT", 0.5)
-        script("import time; time.sleep(60)")
-        shipped(r"writing .*\.partial took longer than 0\.5 s")
+        monkeypatch.setattr(fast, "LIMIT", 1.0)
+        script("import time; target.write_bytes(b'half'); time.sleep(60)")
+        shipped(r"writing .*\.partial took longer than 1 s")
+        assert (set(), []) == (names(cache), writers_of(cache))
+
+    def test_when_the_writers_package_is_broken(self, cache, monkeypatch, shipped):
+        def find_spec(name):
+            raise ValueError(f"{name}.__spec__ is None")
+
+        monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+        shipped("gguf.__spec__ is None")
 
     def test_and_the_shipped_one_is_damaged(self, cache, monkeypatch, tmp_path):
         (tmp_path / "damaged.gguf").write_bytes(b"GGUF")
@@ -248,6 +264,47 @@ class TestWhereItCannotBeHad:
         ):
             fast.find_demo_model(lambda _: None)
         assert not cache.exists()
+
+
+def writers_of(cache):
+    """The processes that write a file in this folder."""
+    return [process for process in psutil.process_iter() if any(str(cache) in part for part in arguments(process))]
+
+
+def arguments(process):
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+class TestAStartThatIsStopped:
+    """While the file is being written."""
+
+    @pytest.fixture
+    def start(self, tmp_path):
+        """One that is at it, in a group of its own."""
+        command = [Path(sys.executable).with_name("openjev"), "ask", ROOT / "examples" / "request.json"]
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+        process = subprocess.Popen(
+            command, env=environment, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        asyncio.run(until((tmp_path / "openjev" / f"{fast.NAME}.partial").exists))
+        yield process
+        process.kill()
+        process.communicate()
+
+    def test_by_ctrl_c_ends_at_once_and_claims_nothing(self, start, tmp_path):
+        os.killpg(start.pid, signal.SIGINT)
+        _, said = start.communicate(timeout=30)
+        assert (130, "") == (start.returncode, said.split("\n", 1)[1])
+        assert set() == names(tmp_path / "openjev")
+
+    def test_takes_the_writer_with_it_however_it_ends(self, start, tmp_path):
+        assert 1 == len(writers_of(tmp_path))
+        start.kill()
+        asyncio.run(until(lambda: writers_of(tmp_path) == []))
+        assert (tmp_path / "openjev" / f"{fast.NAME}.partial").stat().st_size < fast.SIZE
 
 
 def test_the_writer_that_is_named_is_the_one_that_the_extra_installs():

@@ -1,13 +1,16 @@
 """A GGUF's weights in another format of numbers. Also a command, ``python requantizing.py SOURCE TARGET``.
 
 The command is for a process of its own: numpy and the work take memory that a server would keep, and whatever goes
-wrong in there stays in there. It imports nothing of this project, so that it starts without it.
+wrong in there stays in there. It imports nothing of this project, so that it starts without it, and it ends when its
+standard input does: with whoever wanted the file.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import sys
+import threading
 from pathlib import Path
 
 
@@ -49,5 +52,14 @@ def requantize(source: Path, target: Path) -> None:
     writer.close()
 
 
+def end_with_input() -> None:
+    """End this process at the end of its standard input."""
+    # Not through sys.stdin: Python's end waits for who reads there.
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=end_with_input, daemon=True).start()
     requantize(Path(sys.argv[1]), Path(sys.argv[2]))
