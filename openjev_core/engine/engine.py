@@ -257,13 +257,14 @@ class Engine:
         priors, spent = ({}, Spent()) if self._priors is None else await self._priors.priors(compiled)
         with self._admission.reading(sum([len(question.branches) for question in compiled.questions])):
             readings = await read(self.model.backend, compiled, self._settled(request, priors))
-        whole = attrs.evolve(
-            readings,
-            warm_ups=[*spent.readings, *readings.warm_ups],
-            prefill=spent.prefill + readings.prefill,
-            branches=spent.branches + readings.branches,
-        )
-        return prepared, compiled, whole, priors
+        if spent.readings:
+            readings = attrs.evolve(
+                readings,
+                warm_ups=[*spent.readings, *readings.warm_ups],
+                prefill=spent.prefill + readings.prefill,
+                branches=spent.branches + readings.branches,
+            )
+        return prepared, compiled, readings, priors
 
     async def _evaluate(self, request: Request) -> Evaluation:
         prepared, compiled, readings, priors = await self._read(request)

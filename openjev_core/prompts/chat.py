@@ -18,6 +18,10 @@ from openjev_core.prompts.state import check_messages, messages_of, parse_tool_a
 from openjev_core.prompts.survival import check_texts, check_words, shadow_of
 from openjev_core.prompts.template import Message, Renderer, TemplateRefusal, compile_template
 from openjev_core.prompts.turns import ANSWER, question_turn
+from openjev_core.recent import Recent
+
+KNOWN_ENDINGS = 8 * 1024
+"""Characters of the endings that are known."""
 
 END = "\ufdef"
 """Stands, with a mark behind it, at the end of the question turn, where the suffix goes."""
@@ -80,6 +84,7 @@ class PromptWriter:
     alphabet: Alphabet
     _renderer: Renderer
     _encoded: Encoded = field(factory=Encoded, repr=False)
+    _endings: Recent[str, Ending] = field(factory=lambda: Recent(KNOWN_ENDINGS), repr=False)
 
     def write(self, state: str | dict[str, Any] | list[Any], limit: int | None = None) -> Prefix:
         """Render a state and the question turn.
@@ -218,6 +223,14 @@ class PromptWriter:
         return ids
 
     def _ending(self, rendered: str, mark: str) -> Ending:
+        """What the template wrote behind the question turn: as a rule the same in every request."""
+        known = self._endings.get(rendered)
+        if known is None:
+            known = self._new_ending(rendered, mark)
+            self._endings.keep(rendered, known, len(rendered))
+        return known
+
+    def _new_ending(self, rendered: str, mark: str) -> Ending:
         pieces = list(self.control.cut(rendered + ANSWER, mark))
         plain = pieces.pop(0) if isinstance(pieces[0], str) else ""
         ids: list[int] = []

@@ -2,41 +2,80 @@
 
 from __future__ import annotations
 
-import asyncio
-
-import httpx
 import orjson
 import pytest
 
 from openjev_core.backends.sglang.client import SGLangClient
+from openjev_core.backends.sglang.connection import Answer, ConnectionClosed
 from openjev_core.backends.sglang.facts import ServerFacts, read_facts
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded
 
 pytestmark = pytest.mark.anyio
 
 
-def client_for(handler, **more):
-    return SGLangClient("http://sglang.test/base", transport=httpx.MockTransport(handler), **more)
+class Answers:
+    """Connections that answer by path, or raise: always the same, or each in its turn."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.sent = []
+
+    async def exchange(self, request, seconds):
+        self.sent.append((request, seconds))
+        answer = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer(request.split(b" ")[1].decode()) if callable(answer) else answer
 
 
-async def generate(handler, **more):
-    return await client_for(handler, **more).generate(b"{}", routing_key="state", seconds=5)
+def client_for(*answers, **more):
+    return SGLangClient("http://sglang.test:30000/base", connections=Answers(*answers), **more)
 
 
-async def test_what_is_sent():
-    sent = []
+async def generate(*answers, **more):
+    return await client_for(*answers, **more).generate(b"{}", routing_key="state", seconds=5)
 
-    def handler(request):
-        sent.append(request)
-        return httpx.Response(200, content=b"answer")
 
-    assert await generate(handler, api_key="key") == b"answer"
-    (request,) = sent
-    assert str(request.url) == "http://sglang.test/base/generate"
-    assert request.headers["authorization"] == "Bearer key"
-    assert request.headers["x-smg-routing-key"] == "state"
-    assert request.headers["content-type"] == "application/json"
-    assert request.content == b"{}"
+HEADERS = (
+    b"Host: sglang.test:30000\r\nContent-Type: application/json\r\nAccept-Encoding: identity\r\nUser-Agent: openjev\r\n"
+)
+
+
+async def test_what_a_call_sends():
+    client = client_for(Answer(200, b"answer"), api_key="key")
+    assert b"answer" == await client.generate(b'{"a":1}', routing_key="state", seconds=5)
+    assert [
+        (
+            b"POST /base/generate HTTP/1.1\r\n%bAuthorization: Bearer key\r\nX-SMG-Routing-Key: state\r\n"
+            b'Content-Length: 7\r\n\r\n{"a":1}' % HEADERS,
+            5,
+        )
+    ] == client.connections.sent
+
+
+async def test_what_other_calls_send():
+    client = client_for(Answer(200, b"{}"))
+    await client.abort("a-rid", seconds=1)
+    await client.info("/server_info", seconds=2)
+    assert await client.health(seconds=3)
+    assert [
+        (b'POST /base/abort_request HTTP/1.1\r\n%bContent-Length: 15\r\n\r\n{"rid":"a-rid"}' % HEADERS, 1),
+        (b"GET /base/server_info HTTP/1.1\r\n%bContent-Length: 0\r\n\r\n" % HEADERS, 2),
+        (b"GET /base/health HTTP/1.1\r\n%bContent-Length: 0\r\n\r\n" % HEADERS, 3),
+    ] == client.connections.sent
+
+
+@pytest.mark.parametrize(
+    ("url", "first", "host"),
+    [
+        ("http://127.0.0.1:30000", b"POST /generate HTTP/1.1", b"Host: 127.0.0.1:30000"),
+        ("https://sglang.test", b"POST /generate HTTP/1.1", b"Host: sglang.test"),
+        ("http://[::1]:30000", b"POST /generate HTTP/1.1", b"Host: [::1]:30000"),
+        ("http://fa\u00df.de/a b", b"POST /a%20b/generate HTTP/1.1", b"Host: xn--fa-hia.de"),
+    ],
+)
+async def test_addresses_are_written_as_http_wants_them(url, first, host):
+    assert [first, host] == SGLangClient(url).head("POST", "/generate").split(b"\r\n")[:2]
 
 
 @pytest.mark.parametrize(
@@ -56,51 +95,34 @@ async def test_what_is_sent():
 async def test_a_status_becomes_the_error_that_fits_a_client(status, body, error, said):
     content = b"" if body is None else orjson.dumps(body)
     with pytest.raises(BackendError, match=said) as caught:
-        await generate(lambda _: httpx.Response(status, content=content))
+        await generate(Answer(status, content))
     assert type(caught.value) is error
 
 
 async def test_a_long_error_page_is_cut_to_a_line():
     with pytest.raises(BackendError) as caught:
-        await generate(lambda _: httpx.Response(500, content=b"<html>\n" * 10_000))
+        await generate(Answer(500, b"<html>\n" * 10_000))
     assert len(str(caught.value)) < 400
     assert "\n" not in str(caught.value)
 
 
-def failing(error):
-    def handler(request):
-        raise error
-
-    return handler
-
-
-@pytest.mark.parametrize(
-    ("failure", "said"),
-    [
-        (httpx.ConnectError("refused"), "cannot be reached: refused"),
-        (httpx.ConnectTimeout("no route"), "cannot be reached"),
-        (httpx.ReadError("reset"), "broke off"),
-        (httpx.RemoteProtocolError("no response"), "closed the connection"),
-        (OSError("no file descriptors"), "broke off"),
-    ],
-)
-async def test_a_failed_exchange_is_an_unavailable_backend(failure, said):
-    with pytest.raises(BackendUnavailable, match=said) as caught:
-        await generate(failing(failure))
-    assert caught.value.status == 503
+async def test_a_call_on_a_connection_that_was_just_closed_is_made_once_more():
+    assert b"answer" == await generate(ConnectionClosed("closed"), Answer(200, b"answer"))
+    with pytest.raises(ConnectionClosed, match="twice") as caught:
+        await generate(ConnectionClosed("closed"), ConnectionClosed("twice"))
+    assert 503 == caught.value.status
 
 
-async def test_no_answer_in_time_is_a_deadline():
-    async def handler(_):
-        await asyncio.sleep(60)
-
-    client = client_for(handler)
-    with pytest.raises(DeadlineExceeded, match=r"0\.01 s"):
-        await client.generate(b"{}", routing_key="", seconds=0.01)
+@pytest.mark.parametrize("failure", [BackendUnavailable("broke off"), DeadlineExceeded("within 5 s")])
+async def test_any_other_failure_is_not_tried_again(failure):
+    client = client_for(failure)
+    with pytest.raises(type(failure), match=str(failure)):
+        await client.generate(b"{}", routing_key="", seconds=5)
+    assert 1 == len(client.connections.sent)
 
 
 async def test_only_the_models_own_answers_prove_that_it_lives():
-    client = client_for(lambda request: httpx.Response(200 if request.url.path.endswith("generate") else 404))
+    client = client_for(lambda path: Answer(200 if path.endswith("generate") else 404, b""))
     await client.abort("rid", seconds=1)
     await client.info("/server_info", seconds=1)
     assert client.answered_at == 0.0
@@ -109,11 +131,11 @@ async def test_only_the_models_own_answers_prove_that_it_lives():
 
 
 async def facts_from(pages):
-    def handler(request):
-        page = pages.get(request.url.path.removeprefix("/base"))
-        return httpx.Response(404) if page is None else httpx.Response(200, content=orjson.dumps(page))
+    def answer(path):
+        page = pages.get(path.removeprefix("/base"))
+        return Answer(404, b"") if page is None else Answer(200, orjson.dumps(page))
 
-    return await read_facts(client_for(handler))
+    return await read_facts(client_for(answer))
 
 
 async def test_facts_of_the_python_front_end():

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import NamedTuple, cast
 
 import httptools
-import httpx
-from attrs import frozen
+
+from openjev_core.errors import BackendUnavailable, DeadlineExceeded
 
 FINAL = 200
 """Statuses below it announce another one."""
 
+SIZES = frozenset({b"content-length", b"transfer-encoding"})
+"""Headers that tell where a body ends."""
 
-@frozen
-class Answer:
+
+class Answer(NamedTuple):
     """A whole response.
 
     Attributes:
         status: Its code.
-        headers: Names and values as sent.
         body: Its bytes.
     """
 
     status: int
-    headers: list[tuple[bytes, bytes]]
     body: bytes
+
+
+class ConnectionClosed(BackendUnavailable):
+    """The connection was closed before an answer began."""
 
 
 class Connection(asyncio.Protocol):
@@ -34,7 +38,6 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._headers: list[tuple[bytes, bytes]] = []
         self._chunks: list[bytes] = []
         self._answer: asyncio.Future[Answer] | None = None
         self._begun = self._headed = self._sized = False
@@ -50,26 +53,34 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    async def exchange(self, head: bytes, body: bytes) -> Answer:
+    async def exchange(self, request: bytes) -> Answer:
         """Send a request and wait for its whole response. Cancelling closes the connection.
 
+        Args:
+            request: All of it, for one write: a small body behind its head in a packet of its own would wait for the
+                head's receipt.
+
         Raises:
-            httpx.RemoteProtocolError: The connection was closed before a response began.
-            httpx.ReadError: The response broke off, or is no HTTP.
+            ConnectionClosed: The connection was closed before a response began.
+            BackendUnavailable: The response broke off, or is no HTTP.
+            DeadlineExceeded: :meth:`expire` was called.
         """
         if self._transport is None or self._transport.is_closing():
             raise closed_early(None)
         self._begun = False
         self._answer = asyncio.get_running_loop().create_future()
         try:
-            # One write: a small body behind its head in a packet of its own would wait for the head's receipt.
-            self._transport.write(head + body)
+            self._transport.write(request)
             return await self._answer
         except BaseException:
             self.close()
             raise
         finally:
             self._answer = None
+
+    def expire(self, seconds: float) -> None:
+        """Break off the exchange that is under way: ``seconds`` is what it was given."""
+        self._fail(DeadlineExceeded(f"SGLang did not answer within {seconds:g} s"))
 
     # What asyncio calls.
 
@@ -86,9 +97,9 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._fail(httpx.ReadError(f"the answer is no HTTP: {error}"))
+            self._fail(broken_off(f"it is no HTTP: {error}"))
         except httptools.HttpParserUpgrade:
-            self._fail(httpx.ReadError("the answer goes over to another protocol"))
+            self._fail(broken_off("it goes over to another protocol"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the exchange that is under way: with its answer, where that was to last until the connection's end."""
@@ -99,20 +110,19 @@ class Connection(asyncio.Protocol):
         elif exc is None and self._headed and not self._sized and self._parser.get_status_code() >= FINAL:
             self.on_message_complete()
         else:
-            self._fail(httpx.ReadError(f"the connection was closed in the middle of the answer{of(exc)}"))
+            self._fail(broken_off(f"the connection was closed in the middle{of(exc)}"))
 
     # What the parser calls.
 
     def on_message_begin(self) -> None:
         """Begin an answer. A second one, which nobody asked for, ends the connection."""
-        self._headers, self._chunks, self._headed, self._sized = [], [], False, False
+        self._chunks, self._headed, self._sized = [], False, False
         if self._answer is None or self._answer.done():
             self.close()
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Note a header."""
-        self._headers.append((name, value))
-        if name.lower() in (b"content-length", b"transfer-encoding"):
+    def on_header(self, name: bytes, _value: bytes) -> None:
+        """Note whether the body's end is told."""
+        if name.lower() in SIZES:
             self._sized = True
 
     def on_headers_complete(self) -> None:
@@ -130,7 +140,7 @@ class Connection(asyncio.Protocol):
             return
         keeps = self._parser.should_keep_alive()
         if self._answer is not None and not self._answer.done():
-            self._answer.set_result(Answer(status, self._headers, b"".join(self._chunks)))
+            self._answer.set_result(Answer(status, b"".join(self._chunks)))
         # A response that overtakes the end of its request leaves the rest of it in the way of the next one.
         if not keeps or (self._transport is not None and self._transport.get_write_buffer_size()):
             self.close()
@@ -141,9 +151,14 @@ class Connection(asyncio.Protocol):
         self.close()
 
 
-def closed_early(cause: Exception | None) -> httpx.RemoteProtocolError:
+def closed_early(cause: Exception | None) -> ConnectionClosed:
     """The error of a connection that was closed before a response began."""
-    return httpx.RemoteProtocolError(f"the connection was closed without an answer{of(cause)}")
+    return ConnectionClosed(f"SGLang closed the connection without an answer{of(cause)}")
+
+
+def broken_off(why: str) -> BackendUnavailable:
+    """The error of a response that has begun and does not end."""
+    return BackendUnavailable(f"SGLang broke off its answer: {why}")
 
 
 def of(cause: Exception | None) -> str:

@@ -1,0 +1,370 @@
+"""Kept connections, against servers that answer by script: on both event loops, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+import trustme
+
+from openjev_core.backends.sglang import connections
+from openjev_core.backends.sglang.connection import ConnectionClosed
+from openjev_core.backends.sglang.connections import Connections
+from openjev_core.errors import BackendUnavailable, DeadlineExceeded
+
+pytestmark = pytest.mark.anyio
+
+CUT_SHORT = "^SGLang broke off its answer: the connection was closed in the middle"
+NO_HTTP = "^SGLang broke off its answer: it is no HTTP"
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request):
+    return "asyncio", {"use_uvloop": request.param}
+
+
+class Script:
+    """A server that gives the answers in their turn, whichever connection asks.
+
+    An answer is bytes; ``None`` closes the connection, and an event is waited for.
+    """
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.received = []
+        self.connections = 0
+        self.asked = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    async def __call__(self, reader, writer):
+        self.connections += 1
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                length = next(
+                    (int(line[15:]) for line in head.lower().split(b"\r\n") if line[:15] == b"content-length:"), 0
+                )
+                self.received.append(head + await reader.readexactly(length))
+                self.asked.set()
+                for part in self.answers.pop(0):
+                    if part is None:
+                        return
+                    if isinstance(part, asyncio.Event):
+                        await part.wait()
+                    else:
+                        writer.write(part)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+            self.closed.set()
+
+
+@asynccontextmanager
+async def serving(script, *, tls=None, **options):
+    """Connections to a server that follows this script."""
+    server = await asyncio.start_server(script, "127.0.0.1", 0, ssl=tls)
+    scheme, port = "https" if tls else "http", server.sockets[0].getsockname()[1]
+    kept = connections_to(f"{scheme}://127.0.0.1:{port}", **options)
+    try:
+        yield kept
+    finally:
+        server.close()
+        kept.close()
+
+
+def connections_to(url, **options):
+    return Connections(httpx.URL(url), **options)
+
+
+async def post(kept, body=b"{}", seconds=60.0):
+    return await kept.exchange(b"POST /a HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body), seconds)
+
+
+async def test_what_is_sent_and_what_comes_back():
+    script = Script([b"HTTP/1.1 201 Created\r\nX-One: 1\r\nContent-Length: 4\r\n\r\nab", b"cd"])
+    async with serving(script) as kept:
+        assert (201, b"abcd") == await post(kept, b'{"a":1}')
+    assert [b'POST /a HTTP/1.1\r\nContent-Length: 7\r\n\r\n{"a":1}'] == script.received
+
+
+async def test_a_connection_is_kept_for_the_next_exchange():
+    script = Script([OK], [OK], [OK])
+    async with serving(script) as kept:
+        for _ in range(3):
+            await post(kept)
+    assert 1 == script.connections
+
+
+async def test_exchanges_at_once_have_a_connection_each():
+    go = asyncio.Event()
+    script = Script([go, OK], [OK], [OK], [OK])
+    async with serving(script) as kept:
+        first = asyncio.create_task(post(kept))
+        await script.asked.wait()
+        await post(kept)
+        go.set()
+        await first
+        await asyncio.gather(post(kept), post(kept))
+    assert 2 == script.connections
+
+
+async def test_one_that_was_idle_for_too_long_is_not_used_again():
+    script = Script([OK], [OK])
+    async with serving(script, keepalive=0.0) as kept:
+        await post(kept)
+        await post(kept)
+    assert 2 == script.connections
+
+
+async def test_one_that_the_server_closed_meanwhile_is_not_used_again():
+    script = Script([OK, None], [OK])
+    async with serving(script) as kept:
+        await post(kept)
+        await script.closed.wait()
+        await asyncio.sleep(0.05)
+        assert b"ok" == (await post(kept)).body
+    assert 2 == script.connections
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    ],
+)
+async def test_one_that_the_server_will_close_is_not_used_again(answer):
+    script = Script([answer], [OK])
+    async with serving(script) as kept:
+        await post(kept)
+        await post(kept)
+    assert 2 == script.connections
+
+
+@pytest.mark.parametrize(
+    ("parts", "status", "body"),
+    [
+        ([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r", b"\nc\r\n0\r\n\r\n"], 200, b"abc"),
+        ([b"HTTP/1.1 200 OK\r\n\r\nuntil the end", None], 200, b"until the end"),
+        ([b"HTTP/1.1 100 Continue\r\n\r\n", OK], 200, b"ok"),
+        ([b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"], 404, b""),
+        ([b"HTTP/1.1 204 No Content\r\n\r\n"], 204, b""),
+        ([bytes([byte]) for byte in OK], 200, b"ok"),
+    ],
+)
+async def test_every_form_of_a_response(parts, status, body):
+    async with serving(Script(parts)) as kept:
+        assert (status, body) == await post(kept)
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "said"),
+    [
+        ([None], ConnectionClosed, "^SGLang closed the connection without an answer"),
+        ([OK[:20], None], BackendUnavailable, CUT_SHORT),
+        ([OK[:-1], None], BackendUnavailable, CUT_SHORT),
+        ([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", None], BackendUnavailable, CUT_SHORT),
+        ([b"HTTP/1.1 100 Continue\r\n\r\n", None], BackendUnavailable, CUT_SHORT),
+        (
+            [b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"],
+            BackendUnavailable,
+            "^SGLang broke off its answer: it goes over to another protocol",
+        ),
+        ([b"SSH-2.0-OpenSSH\r\n"], BackendUnavailable, NO_HTTP),
+        ([b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"], BackendUnavailable, NO_HTTP),
+    ],
+)
+async def test_what_is_no_whole_response(parts, error, said):
+    script = Script(parts, [OK])
+    async with serving(script) as kept:
+        with pytest.raises(error, match=said) as caught:
+            await post(kept)
+        assert error is type(caught.value)
+        assert b"ok" == (await post(kept)).body
+    assert 2 == script.connections
+
+
+async def test_an_answer_to_nothing_is_not_taken_for_the_next_one():
+    more = asyncio.Event()
+    script = Script([OK, more, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray"], [OK])
+    async with serving(script) as kept:
+        await post(kept)
+        more.set()
+        await asyncio.sleep(0.05)
+        assert b"ok" == (await post(kept)).body
+
+
+async def test_two_answers_in_one_packet_end_the_connection():
+    script = Script([OK + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray"], [OK])
+    async with serving(script) as kept:
+        assert b"ok" == (await post(kept)).body
+        assert b"ok" == (await post(kept)).body
+    assert 2 == script.connections
+
+
+async def test_a_connection_with_the_rest_of_a_request_on_it_is_not_used_again():
+    opened = []
+
+    async def refusing(reader, writer):
+        opened.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+
+    async with serving(refusing) as kept:
+        large = bytes(64 * 1024 * 1024)
+        assert [413, 413] == [(await post(kept, large)).status for _ in range(2)]
+        for writer in opened:
+            writer.close()
+    assert 2 == len(opened)
+
+
+async def test_a_cancelled_exchange_closes_its_connection():
+    script = Script([asyncio.Event()], [OK])
+    async with serving(script) as kept:
+        call = asyncio.create_task(post(kept))
+        await script.asked.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert b"ok" == (await post(kept)).body
+    assert 2 == script.connections
+
+
+async def test_no_answer_in_time_breaks_the_exchange_off():
+    script = Script([asyncio.Event()], [OK])
+    async with serving(script) as kept:
+        with pytest.raises(DeadlineExceeded, match=r"^SGLang did not answer within 0\.05 s$"):
+            await post(kept, seconds=0.05)
+        assert b"ok" == (await post(kept)).body
+    assert 2 == script.connections
+
+
+async def test_the_time_for_one_exchange_is_not_that_of_the_next():
+    late = asyncio.Event()
+    script = Script([OK], [late, OK])
+    async with serving(script) as kept:
+        await post(kept, seconds=0.05)
+        second = asyncio.create_task(post(kept))
+        await asyncio.sleep(0.1)
+        late.set()
+        assert b"ok" == (await second).body
+    assert 1 == script.connections
+
+
+async def test_half_an_answer_in_time_is_none():
+    async with serving(Script([OK[:-1], asyncio.Event()])) as kept:
+        with pytest.raises(DeadlineExceeded):
+            await post(kept, seconds=0.05)
+
+
+async def test_a_port_where_nobody_listens():
+    async with serving(Script()) as kept:
+        pass
+    with pytest.raises(BackendUnavailable, match=r"^SGLang cannot be reached: 127\.0\.0\.1:\d+: .*(refused|failed)"):
+        await post(kept)
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [
+        # Python's own spelling of this one is `fass.de`, which is another's.
+        ("http://fa\u00df.de", "xn--fa-hia.de", 80),
+        ("https://sglang.test/base", "sglang.test", 443),
+        ("http://[::1]:30000", "::1", 30000),
+    ],
+)
+async def test_where_connections_go(monkeypatch, url, host, port):
+    asked = []
+
+    async def connect(*where):
+        asked.append(where[:2])
+        raise BackendUnavailable("")
+
+    monkeypatch.setattr(connections, "connect", connect)
+    with pytest.raises(BackendUnavailable):
+        await post(connections_to(url))
+    assert [(host, port)] == asked
+
+
+class Handler:
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+async def connecting(monkeypatch):
+    """What the loop's connecting returns, to be settled by the test."""
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+
+    class Loop:
+        time = loop.time
+
+        async def create_connection(self, *_args, **_options):
+            return await future
+
+    monkeypatch.setattr(connections.asyncio, "get_running_loop", Loop)
+    yield future
+    monkeypatch.undo()
+
+
+async def test_no_connection_in_time(connecting):
+    with pytest.raises(BackendUnavailable, match=r"cannot be reached: no connection to sglang\.test:80 within 0\.01 s"):
+        await post(connections_to("http://sglang.test"), seconds=0.01)
+    connecting.set_result((None, handler := Handler()))
+    await asyncio.sleep(0.01)
+    assert handler.closed
+
+
+async def test_connecting_has_less_time_than_a_call_may_take(connecting, monkeypatch):
+    monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 0.01)
+    with pytest.raises(BackendUnavailable, match=r"within 0\.01 s"):
+        await post(connections_to("http://sglang.test"), seconds=60)
+
+
+async def test_a_cancelled_call_leaves_connecting_alone_and_its_connection_is_closed(connecting):
+    call = asyncio.create_task(post(connections_to("http://sglang.test")))
+    await asyncio.sleep(0.01)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    assert not connecting.cancelled()
+    connecting.set_result((None, handler := Handler()))
+    await asyncio.sleep(0.01)
+    assert handler.closed
+
+
+async def test_connecting_that_fails_for_nobody_is_silent(connecting, caplog):
+    call = asyncio.create_task(post(connections_to("http://sglang.test")))
+    await asyncio.sleep(0.01)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    connecting.set_exception(OSError("refused"))
+    await asyncio.sleep(0.01)
+    assert "" == caplog.text
+
+
+async def test_tls(monkeypatch):
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    script = Script([OK], [OK], [OK])
+    async with serving(script, tls=context) as kept:
+        with pytest.raises(BackendUnavailable, match=r"cannot be reached: .*certificate verify failed"):
+            await post(kept)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    made = []
+    monkeypatch.setattr(connections.ssl, "create_default_context", lambda: made.append(1) or trusting)
+    async with serving(script, tls=context) as kept:
+        answers = await asyncio.gather(*(post(kept) for _ in range(3)))
+    assert [b"ok"] * 3 == [answer.body for answer in answers]
+    assert [1] == made, "reading the system's certificates holds up the loop for 20 ms"
