@@ -75,7 +75,7 @@ def spread(orders: Sequence[Sequence[float]], temperature: float = 1.0) -> float
 
 def entropy(probabilities: Sequence[float]) -> float:
     """Shannon entropy in nats; 0·log 0 counts as 0."""
-    return -math.fsum(p * math.log(p) for p in probabilities if p > 0)
+    return -math.fsum([p * math.log(p) for p in probabilities if p > 0])
 
 
 def confidence(probabilities: Sequence[float], *, formula: ConfidenceFormula, ordered: bool) -> float:

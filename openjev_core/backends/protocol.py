@@ -114,12 +114,15 @@ class Backend(Protocol):
         """The longest prompt that leaves room for its one output token."""
         ...
 
-    def prefix(self, ids: Sequence[int], *, key: str) -> AbstractAsyncContextManager[WarmPrefix]:
+    def prefix(self, ids: Sequence[int], *, key: str, single: bool = False) -> AbstractAsyncContextManager[WarmPrefix]:
         """Warm a prefix: on entry it has been read once; on exit what was held for it is released.
 
         Args:
             ids: The prefix's token ids; never empty.
             key: Names the prefix, no two alike; calls with one key belong on one worker.
+            single: One branch is all that will be read. A backend may leave the warm-up out then, if how a prompt is
+                split over calls moves its numbers no further than what else it computes at the moment does; the
+                warm-up counts as one that reused everything.
         """
         ...
 

@@ -255,7 +255,7 @@ class Engine:
             raise next(iter(compiled.failures.values()))
         prepared = time.perf_counter() - started
         priors, spent = ({}, Spent()) if self._priors is None else await self._priors.priors(compiled)
-        with self._admission.reading(sum([len(question.branches) for question in compiled.questions])):
+        with self._admission.reading(compiled.branch_count):
             readings = await read(self.model.backend, compiled, self._settled(request, priors))
         if spent.readings:
             readings = attrs.evolve(

@@ -79,7 +79,8 @@ async def read(backend: Backend, compiled: Compiled, settled: Settled | None = N
         BackendError: As the backend raises it; the other branches are cancelled.
     """
     started = time.perf_counter()
-    async with backend.prefix(compiled.prefix.ids, key=routing_key(compiled.prefix.ids)) as warm:
+    ids = compiled.prefix.ids
+    async with backend.prefix(ids, key=routing_key(ids), single=compiled.branch_count == 1) as warm:
         warmed = time.perf_counter()
         progress = Progress(compiled.questions)
         warm_ups = [warm.warm_up]

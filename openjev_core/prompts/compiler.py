@@ -116,6 +116,11 @@ class Compiled:
     questions: tuple[CompiledQuestion, ...]
     failures: Mapping[str, PluginError]
 
+    @property
+    def branch_count(self) -> int:
+        """How many branches all of them have."""
+        return sum([len(question.branches) for question in self.questions])
+
 
 @frozen
 class Compiler:

@@ -86,8 +86,9 @@ class ScriptedBackend:
         self.prompts: list[str] = []
 
     @asynccontextmanager
-    async def prefix(self, ids: Sequence[int], *, key: str) -> AsyncIterator[_ScriptedPrefix]:  # noqa: ARG002 - no routes
+    async def prefix(self, ids: Sequence[int], *, key: str, single: bool = False) -> AsyncIterator[_ScriptedPrefix]:
         """See :class:`~openjev_core.backends.protocol.Backend`."""
+        del key, single  # it reads nothing, and answers every branch alike
         yield _ScriptedPrefix(self, tuple(ids))
 
     async def check(self) -> None:

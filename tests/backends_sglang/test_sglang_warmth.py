@@ -146,3 +146,40 @@ async def test_after_a_failure_nothing_is_taken_for_granted(start_double):
         double.faults.clear()
         assert first == await read(backend)
     assert [1, 3] == sizes(double)
+
+
+async def read_single(backend, prefix=PREFIX):
+    """What one branch by itself used, what SGLang said it reused, and the answer."""
+    async with backend.prefix(prefix, key=str(prefix[0]), single=True) as warm:
+        (reading,), _ = await warm.read(BRANCHES[:1])
+    counts = [(one.prompt_tokens, one.output_tokens) for one in (warm.warm_up, reading)]
+    return counts, reading.cached_tokens, reading.logprobs
+
+
+async def test_a_single_branch_takes_one_call_and_counts_as_two(start_double, frontend):
+    double = await start_double(frontend=frontend)
+    async with connected(double) as backend:
+        counts, _, logprobs = await read_single(backend)
+        assert [1] == sizes(double)
+        _, among_others = await read(backend)
+        assert [1, 3] == sizes(double)
+    assert [(130, 1), (132, 1)] == counts
+    assert among_others[0] == logprobs
+
+
+async def test_a_single_branch_tells_what_sglang_reused(start_double):
+    """The second time the whole prompt is known but for its last token, which SGLang always computes."""
+    double = await start_double(frontend="python")
+    async with connected(double) as backend:
+        assert [0, 131] == [(await read_single(backend))[1] for _ in range(2)]
+        assert backend.warmth.holds(str(PREFIX[0]))
+
+
+async def test_a_single_branch_that_reuses_nothing_says_nothing_about_others(start_double):
+    double = await start_double(frontend="python")
+    async with connected(double) as backend:
+        await read(backend)
+        await read_single(backend, PREFIX[1:])
+        sizes(double)
+        await read(backend)
+    assert [3] == sizes(double)

@@ -24,7 +24,7 @@ from openjev_core.prompts.template import compile_template
 from openjev_core.prompts.tokenizer import load_tokenizer
 from openjev_core.prompts.turns import question_turn
 
-REPEATS = 20
+REPEATS = 40
 
 
 @frozen
@@ -106,9 +106,10 @@ async def bare_calls(url, shown):
 
 
 def call_bodies(shown, rid):
-    """The calls of the default fan-out: a warm-up, and one batch (or the one branch)."""
+    """The calls of the default fan-out: a warm-up and one batch, or the one branch."""
     prefix = orjson.dumps(shown.prefix)[1:-1]
-    yield b'{"rid":"w%b","input_ids":[%b],"token_ids_logprob":[0],%b' % (rid.encode(), prefix, FIELDS)
+    if len(shown.suffixes) > 1:
+        yield b'{"rid":"w%b","input_ids":[%b],"token_ids_logprob":[0],%b' % (rid.encode(), prefix, FIELDS)
     if len(shown.suffixes) == 1:
         ids, labels = b"%b,%b" % (prefix, orjson.dumps(shown.suffixes[0])[1:-1]), [*range(shown.labels[0])]
     else:

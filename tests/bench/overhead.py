@@ -28,7 +28,7 @@ CELLS = [(clients, asked, tokens) for tokens in (100, 600, 8000) for asked in (1
 LARGE = 1000
 """State tokens from which a cell takes long."""
 QUICK = [(8, 3, 100), (8, 3, 600), (8, 32, 600), (1, 3, 600), (64, 3, 600)]
-ROUNDS, ROUNDS_OF_LARGE = 5, 3
+ROUNDS, ROUNDS_OF_LARGE = 9, 3
 # The large cells are over the default limits: 64 questions about 8,000 tokens submit over half a million, and 64
 # clients with 64 questions each want 4,096 branches at once, where 64 are allowed and the others wait for their turn.
 RAISED = (

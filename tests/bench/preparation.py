@@ -47,7 +47,7 @@ class NoBackend:
     max_prompt_tokens = 40_000
 
     @asynccontextmanager
-    async def prefix(self, ids, *, key):
+    async def prefix(self, ids, *, key, single=False):
         raise NotImplementedError
         yield
 

@@ -37,7 +37,7 @@ class ScriptedBackend:
         gate: Reads wait until it is set, when there is one.
         checked: Health checks so far.
         check_fault: Raised by health checks while set.
-        prefixes, branches, shares: What was asked for.
+        prefixes, singles, branches, shares: What was asked for.
         open: Prefixes that are held now.
         cancelled: Reads that were cancelled.
     """
@@ -51,6 +51,7 @@ class ScriptedBackend:
     checked: int = 0
     check_fault: BaseException | None = None
     prefixes: list = field(factory=list)
+    singles: list = field(factory=list)
     branches: list = field(factory=list)
     shares: list = field(factory=list)
     open: int = 0
@@ -58,9 +59,10 @@ class ScriptedBackend:
     name: str = "scripted"
 
     @asynccontextmanager
-    async def prefix(self, ids, *, key):
+    async def prefix(self, ids, *, key, single=False):
         assert ids
         self.prefixes.append((tuple(ids), key))
+        self.singles.append(single)
         self.open += 1
         try:
             yield _Prefix(self, tuple(ids))

@@ -188,7 +188,8 @@ class SGLangDouble:
         call.jobs = [Job(rid, prompt, packed, labels, labelled, call) for rid, prompt, packed, labels in members]
         if self.strict:
             self.calls.append(call)
-            self.rules.check(body, members)
+            busy = any(job.call.routing_key == call.routing_key for job in self.jobs.values())
+            self.rules.check(body, members, alone=not busy)
         if any(job.labelled != labelled for job in self.jobs.values()):
             self.rules.violations.append("a call without labels met one with labels in a batch: the scheduler is dead")
             self.die()

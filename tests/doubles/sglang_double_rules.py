@@ -15,7 +15,8 @@ class Rules:
     """The rules, and what broke them.
 
     A call that asks for one label is a warm-up or a probe; one that asks for more is a branch, and has to continue a
-    warm-up that was answered before it was sent.
+    warm-up that was answered before it was sent. Only one that is by itself may bring its prefix along: several would
+    have it computed once for each.
     """
 
     vocab_size: int
@@ -25,8 +26,16 @@ class Rules:
     """Hashes of the warm-ups that were answered, by length in tokens."""
     rids: set[str] = field(factory=set)
 
-    def check(self, body: dict[str, Any], members: Sequence[tuple[str, list[int], bytes, list[int]]]) -> None:
-        """Note what is wrong with a call; ``members`` are ``(rid, prompt, packed, labels)``."""
+    def check(
+        self, body: dict[str, Any], members: Sequence[tuple[str, list[int], bytes, list[int]]], *, alone: bool
+    ) -> None:
+        """Note what is wrong with a call.
+
+        Args:
+            body: The call.
+            members: Its prompts as ``(rid, prompt, packed, labels)``.
+            alone: No other call for the same prefix is at work.
+        """
         expected = {"return_logprob": True, "logprob_start_len": -1, "top_logprobs_num": 0}
         for name, value in expected.items():
             if body.get(name) != value:
@@ -35,7 +44,7 @@ class Rules:
             self.violations.append(f"sampling_params is {body.get('sampling_params')!r}")
         self.check_rids([rid for rid, *_ in members])
         for rid, prompt, _, labels in members:
-            self.check_member(rid, prompt, labels)
+            self.check_member(rid, prompt, labels, alone=alone and len(members) == 1)
 
     def check_rids(self, rids: Sequence[str]) -> None:
         """SGLang aborts by prefix: a call's name may not begin another's."""
@@ -47,7 +56,7 @@ class Rules:
                 self.violations.append(f"rid {base!r} differs in length from others, so one may be another's prefix")
         self.rids |= bases
 
-    def check_member(self, rid: str, prompt: list[int], labels: list[int]) -> None:
+    def check_member(self, rid: str, prompt: list[int], labels: list[int], *, alone: bool) -> None:
         """Note what is wrong with one prompt."""
         if not labels:
             self.violations.append(f"{rid} asks for no label: in one batch with a labelled call it kills the scheduler")
@@ -58,7 +67,7 @@ class Rules:
             self.violations.append(f"{rid} has ids outside the vocabulary: {outside[:4]}")
         if len(prompt) > self.max_prompt:
             self.violations.append(f"{rid} has {len(prompt)} tokens, the longest prompt is {self.max_prompt}")
-        if len(labels) > 1 and not outside and not self.continues_a_warm_up(pack(prompt)):
+        if len(labels) > 1 and not alone and not outside and not self.continues_a_warm_up(pack(prompt)):
             self.violations.append(f"{rid} is a branch of {len(prompt)} tokens whose prefix has not been answered yet")
 
     def continues_a_warm_up(self, prompt: bytes) -> bool:

@@ -79,7 +79,7 @@ class ToyBackend:
     prefixes: list = field(factory=list)
 
     @asynccontextmanager
-    async def prefix(self, ids, *, key):
+    async def prefix(self, ids, *, key, single=False):
         yield _ToyPrefix(self, tuple(ids))
 
     async def check(self):

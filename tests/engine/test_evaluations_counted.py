@@ -119,6 +119,24 @@ async def test_one_prefix_one_routing_key():
     assert 0 == backend.open
 
 
+@pytest.mark.parametrize(
+    ("questions", "orders", "single"),
+    [
+        ({"a": NOUL}, 1, True),
+        ({"a": CHOICE}, 1, True),
+        ({"a": CHOICE}, 2, False),
+        ({"a": CHOICE}, "full", False),
+        ({"a": CHOICE}, "adaptive", False),
+        ({"a": NOUL, "b": NOUL}, 1, False),
+    ],
+)
+async def test_a_backend_is_told_that_it_reads_a_single_branch(questions, orders, single):
+    backend = ScriptedBackend()
+    evaluation = await scripted_engine(backend).evaluate(state="S.", questions=questions, orders=orders)
+    assert [single] == backend.singles
+    assert evaluation.usage.output_tokens == len(backend.branches) + 1
+
+
 async def test_questions_may_be_instances_of_their_class():
     types = load_registry().types
     asked = {name: kind.examples[0] for name, kind in types.items()}

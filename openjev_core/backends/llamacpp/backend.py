@@ -49,13 +49,15 @@ class LlamaCppBackend:
     name: str = field(default="llama.cpp", init=False)
 
     @asynccontextmanager
-    async def prefix(self, ids: Sequence[int], *, key: str) -> AsyncIterator[LlamaCppPrefix]:
+    async def prefix(self, ids: Sequence[int], *, key: str, single: bool = False) -> AsyncIterator[LlamaCppPrefix]:
         """See :meth:`openjev_core.backends.protocol.Backend.prefix`.
 
         Waits for a slot; evaluations get one in the order in which they ask. The prefix stays in its slot until
         another one needs it.
         """
-        del key  # there is one server, and its slots are recognised by what they hold
+        # There is one server, and its slots are recognised by what they hold. A single branch is read behind a prefix
+        # that was read by itself like any other: otherwise its answer would be another one than among others.
+        del key, single
         held = tuple(ids)
         self.admit(Branch(held, CHECK_LABELS), before=0)
         slot = await self.pool.take(held)

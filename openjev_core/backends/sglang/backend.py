@@ -70,13 +70,16 @@ class SGLangBackend:
         return next(self.rids)
 
     @asynccontextmanager
-    async def prefix(self, ids: Sequence[int], *, key: str) -> AsyncIterator[SGLangPrefix]:
+    async def prefix(self, ids: Sequence[int], *, key: str, single: bool = False) -> AsyncIterator[SGLangPrefix]:
         """See :meth:`openjev_core.backends.protocol.Backend.prefix`. SGLang itself decides how long it keeps one."""
         whole = Branch(tuple(ids), WARM_UP_LABELS)
         self.admit(whole, before=0)
         prefix = SGLangPrefix(self, whole, key, self.slots.party())
         try:
-            await prefix.warm()
+            if single:
+                prefix.leave_cold()
+            else:
+                await prefix.warm()
             yield prefix
         except BackendError:
             self.warmth.forget()

@@ -41,13 +41,17 @@ class SGLangPrefix:
         said to have used must not depend on what ran before it.
         """
         if self.backend.warmth.holds(self.key):
-            self.warm_up = Reading((), prompt_tokens=self.length, cached_tokens=self.length)
+            self.leave_cold()
             return
         await self.party.acquire(1)
         try:
             self.warm_up = await self.call(self.whole.suffix_json, self.length, self.whole)
         finally:
             self.party.release(1)
+
+    def leave_cold(self) -> None:
+        """Have the branch read the prefix: a single one computes it once as well, in one round trip instead of two."""
+        self.warm_up = Reading((), prompt_tokens=self.length, cached_tokens=self.length)
 
     @property
     def length(self) -> int:
