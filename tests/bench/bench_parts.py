@@ -2,8 +2,8 @@
 
 One render of the chat template, one encode of the prompt's text (state, directive and every question once) by the
 `tokenizers` library as it comes, and as many bare calls to the backend as the default fan-out makes (a warm-up and one
-batch), by the leanest client: raw sockets, no checks. Texts and token ids are those of the server under measurement,
-which shows them on `/v1/prompts`.
+batch, or one call for one branch), by the leanest client: raw sockets, no checks. Texts and token ids are those of the
+server under measurement, which shows them on `/v1/prompts`.
 """
 
 from __future__ import annotations

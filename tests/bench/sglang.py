@@ -5,9 +5,10 @@
 URL is a running SGLang (its Python front end: the Rust one has no `/v1/score`), DIR its model's directory, PYTHON an
 environment that has llm2jev. A state of 600 tokens, which is `cold` where SGLang has never seen it; `warm` is the same
 request once more. The bare client sends the token ids that this server shows on `/v1/prompts`, in the calls that it
-would make: a warm-up and one batch, from raw sockets. `/v1/score` gets the same ids as a query and items. Rounds are
-interleaved, each way in turn first; a round's states differ in their first number alone. Seconds on the clock, and CPU
-seconds of SGLang's processes, which other work on the machine disturbs less; ratios round by round.
+would make: a warm-up and one batch, or a single call for one question, from raw sockets. `/v1/score` gets the same ids
+as a query and items. Rounds are interleaved, each way in turn first; a round's states differ in their first number
+alone. Seconds on the clock, and CPU seconds of SGLang's processes, which other work on the machine disturbs less;
+ratios round by round.
 """
 
 from __future__ import annotations
