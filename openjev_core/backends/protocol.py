@@ -72,11 +72,11 @@ class Reading:
 
 
 class WarmPrefix(Protocol):
-    """A prefix that the backend has read once and can continue from."""
+    """A prefix that the backend has read once and can continue from, or that is read with its only branch."""
 
     @property
     def warm_up(self) -> Reading:
-        """The warm-up call itself; its logprobs mean nothing."""
+        """The warm-up call itself; its logprobs mean nothing. One that was left out counts as one that reused all."""
         ...
 
     async def read(self, branches: Sequence[Branch], shared: int = 0) -> tuple[list[Reading], list[Reading]]:
@@ -115,14 +115,13 @@ class Backend(Protocol):
         ...
 
     def prefix(self, ids: Sequence[int], *, key: str, single: bool = False) -> AbstractAsyncContextManager[WarmPrefix]:
-        """Warm a prefix: on entry it has been read once; on exit what was held for it is released.
+        """Warm a prefix: on entry it has been read once, or need not be; on exit what was held for it is released.
 
         Args:
             ids: The prefix's token ids; never empty.
             key: Names the prefix, no two alike; calls with one key belong on one worker.
             single: One branch is all that will be read. A backend may leave the warm-up out then, if how a prompt is
-                split over calls moves its numbers no further than what else it computes at the moment does; the
-                warm-up counts as one that reused everything.
+                split over calls moves its numbers no further than what else it computes at the moment does.
         """
         ...
 

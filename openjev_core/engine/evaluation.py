@@ -40,7 +40,8 @@ class Request:
 class Usage:
     """The backend's own counts, warm-up and every branch, cached tokens included; no bill.
 
-    A warm-up that was left out, because the backend holds the prefix, counts as one that reused all of it.
+    A warm-up that was left out, because the backend holds the prefix or reads it with its only branch, counts as one
+    that reused all of it.
     """
 
     input_tokens: int

@@ -34,7 +34,7 @@ class Readings:
     Attributes:
         by_question: Question id to its readouts' readings.
         warm_ups: The warm-up of the prefix, and those of questions that share more.
-        prefill: Seconds until the prefix was warm.
+        prefill: Seconds until the prefix was warm; next to none where the warm-up was left out.
         branches: Seconds from then until the last branch was read.
     """
 

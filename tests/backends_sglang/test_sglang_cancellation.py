@@ -13,7 +13,7 @@ from sglang_double_model import logprob
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import backend as backend_module
-from openjev_core.backends.sglang import open_sglang
+from openjev_core.backends.sglang import connections, open_sglang
 from openjev_core.errors import BackendError, BackendUnavailable
 from openjev_core.settings import Settings
 
@@ -209,5 +209,26 @@ async def test_a_check_of_a_busy_server_passes_when_other_calls_are_answered(sta
         await evaluate(backend)
         await check
         double.faults.append(Fault("hang", times=1))
+        with pytest.raises(BackendUnavailable, match="has not answered"):
+            await backend.check()
+
+
+async def test_a_check_that_gets_no_connection_passes_when_other_calls_are_answered(start_double, monkeypatch):
+    """A server that is too busy to accept another connection answers on those that it has."""
+    monkeypatch.setattr(backend_module, "CHECK_TIMEOUT", 0.2)
+
+    async def connect(_host, _port, seconds, _tls):
+        await asyncio.sleep(seconds)
+        raise TimeoutError
+
+    double = await start_double(latency=0.05)
+    async with connected(double) as backend:
+        evaluation = asyncio.create_task(evaluate(backend))
+        await until(lambda: double.calls)
+        monkeypatch.setattr(connections, "connect", connect)
+        check = asyncio.create_task(backend.check())
+        await evaluation
+        await check
+        backend.client.connections.close()
         with pytest.raises(BackendUnavailable, match="has not answered"):
             await backend.check()

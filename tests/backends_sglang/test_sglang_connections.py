@@ -37,18 +37,21 @@ class Script:
     def __init__(self, *answers):
         self.answers = list(answers)
         self.received = []
+        self.served = []
         self.connections = 0
         self.asked = asyncio.Event()
         self.closed = asyncio.Event()
 
     async def __call__(self, reader, writer):
         self.connections += 1
+        number = self.connections
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 length = next(
                     (int(line[15:]) for line in head.lower().split(b"\r\n") if line[:15] == b"content-length:"), 0
                 )
                 self.received.append(head + await reader.readexactly(length))
+                self.served.append(number)
                 self.asked.set()
                 for part in self.answers.pop(0):
                     if part is None:
@@ -248,12 +251,77 @@ async def test_the_time_for_one_exchange_is_not_that_of_the_next():
     late = asyncio.Event()
     script = Script([OK], [late, OK])
     async with serving(script) as kept:
-        await post(kept, seconds=0.05)
+        await post(kept, seconds=0.5)
         second = asyncio.create_task(post(kept))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.6)
         late.set()
         assert b"ok" == (await second).body
     assert 1 == script.connections
+
+
+async def test_a_kept_connection_that_turns_out_to_be_closed_is_replaced_by_a_new_one():
+    """Whichever of the kept ones is tried: behind a server that has begun anew all of them are gone."""
+    go = asyncio.Event()
+    script = Script([go, OK], [OK], [None], [OK])
+    async with serving(script) as kept:
+        first = asyncio.create_task(post(kept))
+        await script.asked.wait()
+        await post(kept)
+        go.set()
+        await first
+        assert b"ok" == (await post(kept, b"again")).body
+    assert 3 == script.connections
+    assert 2 == sum(request.endswith(b"again") for request in script.received)
+
+
+async def test_a_new_connection_that_is_closed_at_once_is_not_tried_again():
+    script = Script([None], [OK])
+    async with serving(script) as kept:
+        with pytest.raises(ConnectionClosed):
+            await post(kept)
+    assert 1 == script.connections
+
+
+async def test_a_second_attempt_has_what_the_first_one_left():
+    slow = asyncio.Event()
+    script = Script([OK], [slow, None], [asyncio.Event()])
+    async with serving(script) as kept:
+        await post(kept)
+        began = asyncio.get_running_loop().time()
+        call = asyncio.create_task(post(kept, seconds=1.0))
+        await asyncio.sleep(0.6)
+        slow.set()
+        with pytest.raises(DeadlineExceeded, match="within 1 s"):
+            await call
+        assert 1.5 > asyncio.get_running_loop().time() - began
+    assert 2 == script.connections
+
+
+async def test_the_connection_that_was_used_last_is_used_first():
+    """So that those which only a peak needed grow old and go away."""
+    go = asyncio.Event()
+    script = Script([go, OK], [OK], [OK], [OK])
+    async with serving(script) as kept:
+        first = asyncio.create_task(post(kept))
+        await script.asked.wait()
+        await post(kept)
+        go.set()
+        await first
+        await post(kept)
+        await post(kept)
+    assert [1, 2, 1, 1] == script.served
+
+
+async def test_what_ends_after_closing_is_not_kept():
+    go = asyncio.Event()
+    script = Script([go, OK])
+    async with serving(script) as kept:
+        call = asyncio.create_task(post(kept))
+        await script.asked.wait()
+        kept.close()
+        go.set()
+        assert b"ok" == (await call).body
+        await asyncio.wait_for(script.closed.wait(), 5)
 
 
 async def test_half_an_answer_in_time_is_none():
@@ -283,10 +351,10 @@ async def test_where_connections_go(monkeypatch, url, host, port):
 
     async def connect(*where):
         asked.append(where[:2])
-        raise BackendUnavailable("")
+        raise OSError("no descriptors left")
 
     monkeypatch.setattr(connections, "connect", connect)
-    with pytest.raises(BackendUnavailable):
+    with pytest.raises(BackendUnavailable, match=f"^SGLang cannot be reached: {host}:{port}: no descriptors left$"):
         await post(connections_to(url))
     assert [(host, port)] == asked
 
@@ -315,8 +383,8 @@ async def connecting(monkeypatch):
     monkeypatch.undo()
 
 
-async def test_no_connection_in_time(connecting):
-    with pytest.raises(BackendUnavailable, match=r"cannot be reached: no connection to sglang\.test:80 within 0\.01 s"):
+async def test_a_call_whose_connecting_takes_all_of_its_time_has_no_answer_in_time(connecting):
+    with pytest.raises(DeadlineExceeded, match=r"^SGLang did not answer within 0\.01 s$"):
         await post(connections_to("http://sglang.test"), seconds=0.01)
     connecting.set_result((None, handler := Handler()))
     await asyncio.sleep(0.01)
@@ -325,8 +393,18 @@ async def test_no_connection_in_time(connecting):
 
 async def test_connecting_has_less_time_than_a_call_may_take(connecting, monkeypatch):
     monkeypatch.setattr(connections, "CONNECT_TIMEOUT", 0.01)
-    with pytest.raises(BackendUnavailable, match=r"within 0\.01 s"):
+    with pytest.raises(BackendUnavailable, match=r"reached: sglang\.test:80: no connection within 0\.01 s$") as caught:
         await post(connections_to("http://sglang.test"), seconds=60)
+    assert BackendUnavailable is type(caught.value)
+
+
+async def test_certificates_that_cannot_be_read_are_no_crash(monkeypatch):
+    def unreadable():
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(connections.ssl, "create_default_context", unreadable)
+    with pytest.raises(BackendUnavailable, match="No such file"):
+        await post(connections_to("https://127.0.0.1:1"))
 
 
 async def test_a_cancelled_call_leaves_connecting_alone_and_its_connection_is_closed(connecting):

@@ -9,7 +9,7 @@ from sglang_double_faults import Fault
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import open_sglang
-from openjev_core.backends.sglang.warmth import DISTRUST, TRUSTED_FOR, Warmth
+from openjev_core.backends.sglang.warmth import DISTRUST, READ_ALONG, TRUSTED_FOR, Warmth
 from openjev_core.errors import BackendError
 from openjev_core.settings import Settings
 
@@ -157,7 +157,7 @@ async def read_single(backend, prefix=PREFIX):
 
 
 async def test_a_single_branch_takes_one_call_and_counts_as_two(start_double, frontend):
-    double = await start_double(frontend=frontend)
+    double = await start_double(frontend=frontend, singles=True)
     async with connected(double) as backend:
         counts, _, logprobs = await read_single(backend)
         assert [1] == sizes(double)
@@ -167,19 +167,49 @@ async def test_a_single_branch_takes_one_call_and_counts_as_two(start_double, fr
     assert among_others[0] == logprobs
 
 
-async def test_a_single_branch_tells_what_sglang_reused(start_double):
-    """The second time the whole prompt is known but for its last token, which SGLang always computes."""
-    double = await start_double(frontend="python")
+async def test_a_state_that_single_branches_ask_about_again_is_read_by_itself_once(start_double):
+    """Recurrent layers are resumed from checkpoints, and the first branch may have left none within the prefix."""
+    double = await start_double(frontend="python", singles=True)
     async with connected(double) as backend:
-        assert [0, 131] == [(await read_single(backend))[1] for _ in range(2)]
-        assert backend.warmth.holds(str(PREFIX[0]))
+        first, reused, _ = await read_single(backend)
+        assert (0, [1]) == (reused, sizes(double))
+        assert (first, [1, 1]) == ((await read_single(backend))[0], sizes(double))
+        assert (first, [1]) == ((await read_single(backend))[0], sizes(double))
+        await read_single(backend, PREFIX[1:])
+        assert [1] == sizes(double)
+
+
+async def test_a_single_branch_tells_what_sglang_reused(start_double):
+    """A prompt that begins like one that came before: SGLang finds what they share."""
+    double = await start_double(frontend="python", singles=True)
+    async with connected(double) as backend:
+        await read_single(backend)
+        _, reused, _ = await read_single(backend, PREFIX[:100])
+    assert 100 == reused
 
 
 async def test_a_single_branch_that_reuses_nothing_says_nothing_about_others(start_double):
-    double = await start_double(frontend="python")
+    double = await start_double(frontend="python", singles=True)
     async with connected(double) as backend:
         await read(backend)
         await read_single(backend, PREFIX[1:])
         sizes(double)
         await read(backend)
     assert [3] == sizes(double)
+
+
+async def test_a_held_prefix_that_is_gone_when_a_single_branch_comes_is_not_trusted(start_double):
+    double = await start_double(frontend="python", singles=True)
+    async with connected(double) as backend:
+        await read(backend)
+        double.tree = type(double.tree)()
+        await read_single(backend)
+        sizes(double)
+        await read(backend)
+    assert [1, 3] == sizes(double)
+
+
+def test_what_was_read_along_is_forgotten_in_time(warmth):
+    assert [True, False] == [warmth.may_read_along("state") for _ in range(2)]
+    assert all(warmth.may_read_along(f"state {number}") for number in range(READ_ALONG))
+    assert warmth.may_read_along("state")

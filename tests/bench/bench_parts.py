@@ -93,7 +93,7 @@ FIELDS = (
 
 
 async def bare_calls(url, shown):
-    """CPU milliseconds, of this side alone, for a warm-up and one batch: ids to JSON, sent, and the answer parsed."""
+    """CPU milliseconds, of this side alone, for these calls: ids to JSON, sent, and the answer parsed."""
     host, port = url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     began = time.process_time()

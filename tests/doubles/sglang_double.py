@@ -51,6 +51,7 @@ class SGLangDouble:
         max_running, max_queued: As SGLang's flags; with a full queue ``python`` says 503 and ``rust`` is silent.
         disconnect_notice: Seconds until the Python front end notices that a client hung up (really up to 4).
         tokenize: Makes ids of text.
+        singles: A branch that is the only one of its prefix may come without a warm-up.
         strict: Check every call against the rules and keep it in ``calls``.
         faults: What goes wrong, in the order of asking.
     """
@@ -70,6 +71,7 @@ class SGLangDouble:
     served_model_name: str = "smollm2"
     disable_radix_cache: bool = False
     tokenize: Callable[[str], list[int]] | None = None
+    singles: bool = False
     strict: bool = True
     on_death: Callable[[], None] = lambda: None
     faults: list[Fault] = field(factory=list)
@@ -189,7 +191,7 @@ class SGLangDouble:
         if self.strict:
             self.calls.append(call)
             busy = any(job.call.routing_key == call.routing_key for job in self.jobs.values())
-            self.rules.check(body, members, alone=not busy)
+            self.rules.check(body, members, alone=self.singles and not busy)
         if any(job.labelled != labelled for job in self.jobs.values()):
             self.rules.violations.append("a call without labels met one with labels in a batch: the scheduler is dead")
             self.die()

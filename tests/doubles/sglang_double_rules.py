@@ -15,8 +15,8 @@ class Rules:
     """The rules, and what broke them.
 
     A call that asks for one label is a warm-up or a probe; one that asks for more is a branch, and has to continue a
-    warm-up that was answered before it was sent. Only one that is by itself may bring its prefix along: several would
-    have it computed once for each.
+    warm-up that was answered before it was sent. Where the test
+    allows it, one that is by itself may bring its prefix along.
     """
 
     vocab_size: int
@@ -34,7 +34,7 @@ class Rules:
         Args:
             body: The call.
             members: Its prompts as ``(rid, prompt, packed, labels)``.
-            alone: No other call for the same prefix is at work.
+            alone: A branch may bring its prefix along: no other call for that is at work, and the test allows it.
         """
         expected = {"return_logprob": True, "logprob_start_len": -1, "top_logprobs_num": 0}
         for name, value in expected.items():

@@ -82,3 +82,15 @@ def test_a_new_state_is_tokenized_alone():
     ending = writer.write("Another state.").ending
     writer.suffix("Is it late?", ending)
     assert [True] == ["Another state." in text for text in counting.given]
+
+
+def test_an_ending_is_worked_out_once_for_each_that_the_template_writes():
+    writer = prompt_writer(chatml_tokenizer(), chat_template(CHATML + "{{- 'About ' ~ messages[0].content ~ ':\n' }}"))
+    one, two, again = (writer.write(state).ending for state in ("one", "two", "one"))
+    for state, ending in (("one", one), ("two", two)):
+        assert ending.text.endswith(f"About {state}:\nAnswer:\n")
+        assert chatml_tokenizer().encode(ending.text, control=True) == [
+            *chatml_tokenizer().encode(ending.plain),
+            *ending.ids,
+        ]
+    assert one is again

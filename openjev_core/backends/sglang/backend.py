@@ -76,10 +76,7 @@ class SGLangBackend:
         self.admit(whole, before=0)
         prefix = SGLangPrefix(self, whole, key, self.slots.party())
         try:
-            if single:
-                prefix.leave_cold()
-            else:
-                await prefix.warm()
+            await prefix.warm(single=single)
             yield prefix
         except BackendError:
             self.warmth.forget()

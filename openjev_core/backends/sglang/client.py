@@ -9,7 +9,7 @@ import httpx
 import orjson
 from attrs import Factory, define, field
 
-from openjev_core.backends.sglang.connection import Answer, ConnectionClosed
+from openjev_core.backends.sglang.connection import Answer
 from openjev_core.backends.sglang.connections import Connections
 from openjev_core.backends.sglang.wire import message_of
 from openjev_core.errors import BackendError, BackendUnavailable
@@ -106,16 +106,8 @@ class SGLangClient:
         return b"".join([b"%b\r\n" % line for line in lines])
 
     async def send(self, head: bytes, body: bytes, seconds: float) -> Answer:
-        """Send a call; once more when the connection was closed before an answer began.
-
-        A server may close an idle connection at the moment when it is used again. Reading a logprob twice does no
-        harm, and a server that is really gone refuses the second attempt.
-        """
-        request = b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body)
-        try:
-            return await self.connections.exchange(request, seconds)
-        except ConnectionClosed:
-            return await self.connections.exchange(request, seconds)
+        """Send a call: its first line and headers but for the length, and its body."""
+        return await self.connections.exchange(b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body), seconds)
 
     async def aclose(self) -> None:
         """Close the connections."""

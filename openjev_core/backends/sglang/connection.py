@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
 
     def expire(self, seconds: float) -> None:
         """Break off the exchange that is under way: ``seconds`` is what it was given."""
-        self._fail(DeadlineExceeded(f"SGLang did not answer within {seconds:g} s"))
+        self._fail(late(seconds))
 
     # What asyncio calls.
 
@@ -159,6 +159,11 @@ def closed_early(cause: Exception | None) -> ConnectionClosed:
 def broken_off(why: str) -> BackendUnavailable:
     """The error of a response that has begun and does not end."""
     return BackendUnavailable(f"SGLang broke off its answer: {why}")
+
+
+def late(seconds: float) -> DeadlineExceeded:
+    """The error of an exchange that took longer than it was given."""
+    return DeadlineExceeded(f"SGLang did not answer within {seconds:g} s")
 
 
 def of(cause: Exception | None) -> str:

@@ -13,7 +13,7 @@ from collections import deque
 
 import httpx
 
-from openjev_core.backends.sglang.connection import Answer, Connection
+from openjev_core.backends.sglang.connection import Answer, Connection, ConnectionClosed, late
 from openjev_core.errors import BackendUnavailable
 
 CONNECT_TIMEOUT = 5.0
@@ -37,39 +37,67 @@ class Connections:
         self._keepalive = keepalive
         self._idle: deque[Connection] = deque()
         self._tls: ssl.SSLContext | None = None
+        self._closed = False
 
     async def exchange(self, request: bytes, seconds: float) -> Answer:
         """Send a request and wait for its whole response.
 
+        A server may close a kept connection at the moment when it is used again: then the request is sent once more,
+        on a new one. Reading a logprob twice does no harm.
+
         Args:
             request: Its line, headers and body.
-            seconds: For all of it, connecting included.
+            seconds: For all of it, connecting and a second attempt included.
 
         Raises:
-            ConnectionClosed: The connection was closed before a response began.
+            ConnectionClosed: A new connection was closed before a response began.
             BackendUnavailable: There is no connection, the response broke off, or it is no HTTP.
             DeadlineExceeded: No response in time.
         """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        connection = self._take()
-        if connection is None:
-            connection = await connect(self._host, self._port, min(CONNECT_TIMEOUT, seconds), self._context())
-        expiry = loop.call_at(deadline, connection.expire, seconds)
+        deadline = asyncio.get_running_loop().time() + seconds
+        kept = self._take()
+        if kept is not None:
+            try:
+                return await self._exchange(kept, request, seconds, deadline)
+            except ConnectionClosed:
+                pass
+        return await self._exchange(await self._connect(seconds, deadline), request, seconds, deadline)
+
+    async def _exchange(self, connection: Connection, request: bytes, seconds: float, deadline: float) -> Answer:
+        expiry = asyncio.get_running_loop().call_at(deadline, connection.expire, seconds)
         try:
             answer = await connection.exchange(request)
         finally:
             expiry.cancel()
-        if connection.is_open:
+        if self._closed:
+            connection.close()
+        elif connection.is_open:
             connection.idle_since = time.monotonic()
             self._idle.append(connection)
         return answer
 
+    async def _connect(self, seconds: float, deadline: float) -> Connection:
+        """A new connection; it has what is left of ``seconds``, and no more than :data:`CONNECT_TIMEOUT`."""
+        left = deadline - asyncio.get_running_loop().time()
+        try:
+            return await connect(self._host, self._port, min(left, CONNECT_TIMEOUT), self._context())
+        except TimeoutError as error:
+            if left <= CONNECT_TIMEOUT:
+                raise late(seconds) from None
+            # The system has a limit of its own, and words for it.
+            raise self._unreachable(str(error) or f"no connection within {CONNECT_TIMEOUT:g} s") from None
+        except OSError as error:  # a certificate that is not trusted is one as well
+            raise self._unreachable(str(error)) from error
+
     def close(self) -> None:
-        """Close what is idle. What is under way closes with its exchange's end or cancellation."""
+        """Close what is idle now, and what is under way when its exchange has ended."""
+        self._closed = True
         for connection in self._idle:
             connection.close()
         self._idle.clear()
+
+    def _unreachable(self, why: str) -> BackendUnavailable:
+        return BackendUnavailable(f"SGLang cannot be reached: {self._host}:{self._port}: {why}")
 
     def _context(self) -> ssl.SSLContext | None:
         """One for all connections: reading the system's certificates takes 20 ms, in which nothing else happens."""
@@ -93,7 +121,8 @@ async def connect(host: str, port: int, seconds: float, tls: ssl.SSLContext | No
     """A new connection.
 
     Raises:
-        BackendUnavailable: It is refused, takes too long, the name is unknown, or the certificate is not trusted.
+        TimeoutError: It takes too long.
+        OSError: It is refused, the name is unknown, or the certificate is not trusted.
     """
     loop = asyncio.get_running_loop()
     # Never cancelled: cancelling uvloop while it connects has closed descriptors twice, by then another's (its issue
@@ -102,15 +131,9 @@ async def connect(host: str, port: int, seconds: float, tls: ssl.SSLContext | No
     try:
         async with asyncio.timeout(seconds):
             _, connection = await asyncio.shield(connecting)
-    except TimeoutError:
-        # Of this deadline, or of the system's own, which may be shorter.
-        connecting.add_done_callback(close_unwanted)
-        raise unreachable(f"no connection to {host}:{port} within {seconds:g} s") from None
-    except asyncio.CancelledError:
+    except (TimeoutError, asyncio.CancelledError):
         connecting.add_done_callback(close_unwanted)
         raise
-    except OSError as error:  # a certificate that is not trusted is one as well
-        raise unreachable(f"{host}:{port}: {error}") from error
     return connection
 
 
@@ -118,8 +141,3 @@ def close_unwanted(connecting: asyncio.Task[tuple[asyncio.Transport, Connection]
     """Close a connection that was made for a caller that is gone."""
     if not connecting.cancelled() and connecting.exception() is None:
         connecting.result()[1].close()
-
-
-def unreachable(why: str) -> BackendUnavailable:
-    """The error of a server to which there is no connection."""
-    return BackendUnavailable(f"SGLang cannot be reached: {why}")

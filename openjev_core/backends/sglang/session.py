@@ -25,7 +25,7 @@ SHARED_WORTH = 1024
 
 @define(eq=False)
 class SGLangPrefix:
-    """A prefix that SGLang has read (see :class:`openjev_core.backends.protocol.WarmPrefix`)."""
+    """A prefix that SGLang has read, or reads with its branch: :class:`openjev_core.backends.protocol.WarmPrefix`."""
 
     backend: SGLangBackend
     whole: Branch
@@ -34,24 +34,21 @@ class SGLangPrefix:
     party: Party
     warm_up: Reading = field(init=False)
 
-    async def warm(self) -> None:
+    async def warm(self, *, single: bool) -> None:
         """Read the prefix. No branch is sent before this returns: a cold prefix is computed several times over.
 
-        One that SGLang is known to hold takes no call, and counts as one that reused everything: what an evaluation is
-        said to have used must not depend on what ran before it.
+        One that SGLang is known to hold takes no call, nor does one that a ``single`` branch may bring along. It counts
+        as one that reused everything: what an evaluation is said to have used must not depend on what ran before it.
         """
-        if self.backend.warmth.holds(self.key):
-            self.leave_cold()
+        warmth = self.backend.warmth
+        if warmth.holds(self.key) or (single and warmth.may_read_along(self.key)):
+            self.warm_up = Reading((), prompt_tokens=self.length, cached_tokens=self.length)
             return
         await self.party.acquire(1)
         try:
             self.warm_up = await self.call(self.whole.suffix_json, self.length, self.whole)
         finally:
             self.party.release(1)
-
-    def leave_cold(self) -> None:
-        """Have the branch read the prefix: a single one computes it once as well, in one round trip instead of two."""
-        self.warm_up = Reading((), prompt_tokens=self.length, cached_tokens=self.length)
 
     @property
     def length(self) -> int:

@@ -3,6 +3,10 @@
 Reading a prefix before its branches are sent keeps SGLang from computing it once per branch. Where one state is asked
 about again and again that call finds everything computed, and costs a round trip for nothing. So it is left out for a
 prefix whose branches were told, moments ago, to have reused it; a server that does not tell is always asked first.
+
+A single branch computes a new prefix once as well, so it can do without the call. It leaves less behind, though: models
+with recurrent layers resume from checkpoints alone, and those of a prompt that was read in one go may all lie behind
+the prefix. So a prefix that a single branch has read that way is read by itself when the next one comes.
 """
 
 from __future__ import annotations
@@ -12,6 +16,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from attrs import define, field
+
+from openjev_core.recent import Recent
+
+READ_ALONG = 4096
+"""Prefixes that are remembered for having been read along with a single branch; the least recently used goes first."""
 
 TRUSTED_FOR = 10.0
 """Seconds since a prefix was last reused. SGLang forgets what was used least recently, and other clients use it too."""
@@ -35,6 +44,14 @@ class Warmth:
     clock: Callable[[], float] = time.monotonic
     _reused: OrderedDict[str, float] = field(factory=OrderedDict, init=False, repr=False)
     _distrusted_until: float = field(default=float("-inf"), init=False)
+    _read_along: Recent[str, bool] = field(factory=lambda: Recent(READ_ALONG), init=False, repr=False)
+
+    def may_read_along(self, key: str) -> bool:
+        """Whether a single branch may bring this prefix along: once, until the prefix is forgotten again."""
+        if self._read_along.get(key):
+            return False
+        self._read_along.keep(key, True, 1)
+        return True
 
     def holds(self, key: str) -> bool:
         """Whether the prefix with this key needs no call."""
