@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ssl
+import weakref
 from contextlib import asynccontextmanager
 
 import httpx
 import pytest
 import trustme
 
-from openjev_core.backends.sglang import connections
+from openjev_core.backends.sglang import connection, connections
 from openjev_core.backends.sglang.connection import ConnectionClosed
 from openjev_core.backends.sglang.connections import Connections
 from openjev_core.errors import BackendUnavailable, DeadlineExceeded
@@ -328,6 +330,57 @@ async def test_half_an_answer_in_time_is_none():
     async with serving(Script([OK[:-1], asyncio.Event()])) as kept:
         with pytest.raises(DeadlineExceeded):
             await post(kept, seconds=0.05)
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ([b"HTTP/1.1 200 OK\r\n\r\n", *[bytes(1000)] * 50], "^SGLang broke off its answer: it took more than 20,000"),
+        ([b"HTTP/1.1 200 OK\r\nX: ", *[b"x" * 1000] * 50], "broke off its answer: its headers took more than 10,000"),
+        ([b"HTTP/1.1 102 Wait\r\n\r\n"] * 1000, "broke off its answer: its headers took more than 10,000 bytes"),
+    ],
+)
+async def test_an_answer_without_end_is_broken_off(monkeypatch, parts, said):
+    monkeypatch.setattr(connection, "MAX_HEAD", 10_000)
+    monkeypatch.setattr(connection, "MAX_ANSWER", 20_000)
+    script = Script([*parts, asyncio.Event()], [OK])
+    async with serving(script) as kept:
+        with pytest.raises(BackendUnavailable, match=said):
+            await post(kept)
+        assert b"ok" == (await post(kept)).body
+    assert 2 == script.connections
+
+
+async def test_an_answer_may_be_larger_than_headers_may(monkeypatch):
+    monkeypatch.setattr(connection, "MAX_HEAD", 100)
+    body = bytes(5000)
+    async with serving(Script([b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + body])) as kept:
+        assert (200, body) == await post(kept)
+
+
+class Closed:
+    """A transport of a connection that has ended."""
+
+    def is_closing(self):
+        return True
+
+    def abort(self):
+        pass
+
+
+def test_what_had_come_is_free_once_the_connection_has_ended():
+    """By itself: what waits for Python's collector may be many answers."""
+    gc.disable()
+    try:
+        ended = connection.Connection()
+        ended.connection_made(Closed())
+        ended.on_body(bytes(1000))
+        seen = weakref.ref(ended)
+        ended.connection_lost(None)
+        del ended
+        assert seen() is None
+    finally:
+        gc.enable()
 
 
 async def test_a_port_where_nobody_listens():

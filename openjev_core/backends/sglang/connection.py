@@ -12,6 +12,10 @@ from openjev_core.errors import BackendUnavailable, DeadlineExceeded
 FINAL = 200
 """Statuses below it announce another one."""
 
+MAX_HEAD = 64 * 1024
+MAX_ANSWER = 64 * 1024 * 1024
+"""Bytes of headers, and of all that comes in one exchange. Four thousand prompts with 255 labels each take 40 MB."""
+
 SIZES = frozenset({b"content-length", b"transfer-encoding"})
 """Headers that tell where a body ends."""
 
@@ -37,8 +41,9 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._chunks: list[bytes] = []
+        self._received = 0
         self._answer: asyncio.Future[Answer] | None = None
         self._begun = self._headed = self._sized = False
         self.idle_since = 0.0
@@ -67,7 +72,8 @@ class Connection(asyncio.Protocol):
         """
         if self._transport is None or self._transport.is_closing():
             raise closed_early(None)
-        self._begun = False
+        self._begun = self._headed = False
+        self._received = 0
         self._answer = asyncio.get_running_loop().create_future()
         try:
             self._transport.write(request)
@@ -90,27 +96,36 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come. What comes unasked for ends the connection: it would pass for the next answer."""
-        if self._answer is None:
+        if self._answer is None or self._parser is None:
             self.close()
             return
         self._begun = True
+        self._received += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self._fail(broken_off(f"it is no HTTP: {error}"))
         except httptools.HttpParserUpgrade:
             self._fail(broken_off("it goes over to another protocol"))
+        if self._received > (MAX_ANSWER if self._headed else MAX_HEAD):
+            what, limit = ("it", MAX_ANSWER) if self._headed else ("its headers", MAX_HEAD)
+            self._fail(broken_off(f"{what} took more than {limit:,} bytes"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the exchange that is under way: with its answer, where that was to last until the connection's end."""
-        if self._answer is None or self._answer.done():
-            return
-        if not self._begun:
-            self._fail(closed_early(exc))
-        elif exc is None and self._headed and not self._sized and self._parser.get_status_code() >= FINAL:
-            self.on_message_complete()
-        else:
-            self._fail(broken_off(f"the connection was closed in the middle{of(exc)}"))
+        if self._answer is not None and not self._answer.done():
+            if not self._begun:
+                self._fail(closed_early(exc))
+            elif exc is None and self._headed and not self._sized and self._status >= FINAL:
+                self.on_message_complete()
+            else:
+                self._fail(broken_off(f"the connection was closed in the middle{of(exc)}"))
+        # The parser knows this connection as well: in a circle, what has come would wait for a collection.
+        self._parser, self._chunks = None, []
+
+    @property
+    def _status(self) -> int:
+        return 0 if self._parser is None else self._parser.get_status_code()
 
     # What the parser calls.
 
@@ -135,12 +150,14 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """Hand the answer over, unless it only announced another one."""
-        status = self._parser.get_status_code()
+        status = self._status
         if status < FINAL:
+            self._headed = False
             return
-        keeps = self._parser.should_keep_alive()
+        keeps = self._parser is not None and self._parser.should_keep_alive()
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(Answer(status, b"".join(self._chunks)))
+        self._chunks = []
         # A response that overtakes the end of its request leaves the rest of it in the way of the next one.
         if not keeps or (self._transport is not None and self._transport.get_write_buffer_size()):
             self.close()

@@ -127,7 +127,10 @@ async def connect(host: str, port: int, seconds: float, tls: ssl.SSLContext | No
     loop = asyncio.get_running_loop()
     # Never cancelled: cancelling uvloop while it connects has closed descriptors twice, by then another's (its issue
     # 738), and a client that hangs up may cancel a call at any moment.
-    connecting = asyncio.create_task(loop.create_connection(Connection, host, port, ssl=tls))
+    greeting = None if tls is None else seconds
+    connecting = asyncio.create_task(
+        loop.create_connection(Connection, host, port, ssl=tls, ssl_handshake_timeout=greeting)
+    )
     try:
         async with asyncio.timeout(seconds):
             _, connection = await asyncio.shield(connecting)

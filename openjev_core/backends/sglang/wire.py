@@ -27,7 +27,7 @@ class Meta(Struct):
     id: str
     finish_reason: dict[str, Any] | None = None
     prompt_tokens: int | None = None
-    completion_tokens: int = 0
+    completion_tokens: int = 1
     cached_tokens: int | None = None
     output_token_ids_logprobs: list[list[tuple[float | None, int, Any]]] | None = None
 
@@ -124,6 +124,10 @@ def reading(element: Element, labels: tuple[int, ...], *, rid: str, prompt_token
     if meta.prompt_tokens != prompt_tokens:
         found = "no prompt count" if meta.prompt_tokens is None else f"{meta.prompt_tokens} prompt tokens"
         raise BackendError(f"SGLang's answer reports {found}, sent were {prompt_tokens}")
+    if meta.completion_tokens != 1:
+        raise BackendError(f"SGLang's answer reports {meta.completion_tokens} output tokens, asked was 1")
+    if meta.cached_tokens is not None and not 0 <= meta.cached_tokens <= prompt_tokens:
+        raise BackendError(f"SGLang's answer reports {meta.cached_tokens} cached tokens of {prompt_tokens}")
     return Reading(
         label_logprobs(meta.output_token_ids_logprobs, labels),
         meta.prompt_tokens,
