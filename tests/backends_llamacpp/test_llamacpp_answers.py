@@ -108,6 +108,7 @@ async def test_entries_of_other_tokens_are_passed_over():
         (answer(completion_probabilities=[{"top_probs": ["x", None]}]), "no probability for 3 of 3"),
         (answer(timings=None), "no timings"),
         (answer(timings={}), "no prompt_n"),
+        (answer(timings={"prompt_n": 1000}), "reports 1000 computed tokens of a prompt of"),
         (answer(tokens_evaluated=-1), "no tokens_evaluated"),
         (answer(tokens_predicted=True), "no tokens_predicted"),
         ([], "no JSON object"),

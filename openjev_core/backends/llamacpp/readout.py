@@ -21,17 +21,19 @@ def reading(answer: Mapping[str, Any], labels: Sequence[int]) -> Reading:
     """The counts and, where labels were asked for, their logprobs.
 
     Raises:
-        BackendError: A count is missing, or a label is missing, there twice, or without a probability.
+        BackendError: A count is missing or cannot be, or a label is missing, there twice, or without a probability.
     """
     timings = answer.get("timings")
     if not isinstance(timings, dict):
         raise BackendError("llama.cpp's answer has no timings")
-    prompt_tokens = count(answer, "tokens_evaluated")
+    prompt_tokens, computed = count(answer, "tokens_evaluated"), count(timings, "prompt_n")
+    if computed > prompt_tokens:
+        raise BackendError(f"llama.cpp's answer reports {computed} computed tokens of a prompt of {prompt_tokens}")
     return Reading(
         logprobs=label_logprobs(answer, labels) if labels else (),
         prompt_tokens=prompt_tokens,
         # `tokens_evaluated` counts the whole prompt, `prompt_n` what was computed of it.
-        cached_tokens=prompt_tokens - count(timings, "prompt_n"),
+        cached_tokens=prompt_tokens - computed,
         output_tokens=count(answer, "tokens_predicted"),
     )
 
