@@ -299,6 +299,26 @@ async def test_a_second_attempt_has_what_the_first_one_left():
     assert 2 == script.connections
 
 
+async def test_connecting_for_a_second_attempt_has_what_the_first_one_left(monkeypatch):
+    slow, given = asyncio.Event(), []
+
+    async def connect(_host, _port, seconds, _tls):
+        given.append(seconds)
+        raise TimeoutError
+
+    script = Script([OK], [slow, None])
+    async with serving(script) as kept:
+        await post(kept)
+        monkeypatch.setattr(connections, "connect", connect)
+        call = asyncio.create_task(post(kept, seconds=1.0))
+        await asyncio.sleep(0.6)
+        slow.set()
+        with pytest.raises(DeadlineExceeded, match="within 1 s"):
+            await call
+    (left,) = given
+    assert 0 < left < 0.5
+
+
 async def test_the_connection_that_was_used_last_is_used_first():
     """So that those which only a peak needed grow old and go away."""
     go = asyncio.Event()
