@@ -90,6 +90,15 @@ async def post(kept, body=b"{}", seconds=60.0):
     return await kept.exchange(b"POST /a HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body), seconds)
 
 
+async def two_at_once(kept, script, go):
+    """Leave two connections idle: the script's first answer waits for ``go``, so its connection was used last."""
+    first = asyncio.create_task(post(kept))
+    await script.asked.wait()
+    await post(kept)
+    go.set()
+    await first
+
+
 async def test_what_is_sent_and_what_comes_back():
     script = Script([b"HTTP/1.1 201 Created\r\nX-One: 1\r\nContent-Length: 4\r\n\r\nab", b"cd"])
     async with serving(script) as kept:
@@ -109,11 +118,7 @@ async def test_exchanges_at_once_have_a_connection_each():
     go = asyncio.Event()
     script = Script([go, OK], [OK], [OK], [OK])
     async with serving(script) as kept:
-        first = asyncio.create_task(post(kept))
-        await script.asked.wait()
-        await post(kept)
-        go.set()
-        await first
+        await two_at_once(kept, script, go)
         await asyncio.gather(post(kept), post(kept))
     assert 2 == script.connections
 
@@ -266,11 +271,7 @@ async def test_a_kept_connection_that_turns_out_to_be_closed_is_replaced_by_a_ne
     go = asyncio.Event()
     script = Script([go, OK], [OK], [None], [OK])
     async with serving(script) as kept:
-        first = asyncio.create_task(post(kept))
-        await script.asked.wait()
-        await post(kept)
-        go.set()
-        await first
+        await two_at_once(kept, script, go)
         assert b"ok" == (await post(kept, b"again")).body
     assert 3 == script.connections
     assert 2 == sum(request.endswith(b"again") for request in script.received)
@@ -324,11 +325,7 @@ async def test_the_connection_that_was_used_last_is_used_first():
     go = asyncio.Event()
     script = Script([go, OK], [OK], [OK], [OK])
     async with serving(script) as kept:
-        first = asyncio.create_task(post(kept))
-        await script.asked.wait()
-        await post(kept)
-        go.set()
-        await first
+        await two_at_once(kept, script, go)
         await post(kept)
         await post(kept)
     assert [1, 2, 1, 1] == script.served
@@ -454,6 +451,16 @@ async def connecting(monkeypatch):
     monkeypatch.setattr(connections.asyncio, "get_running_loop", Loop)
     yield future
     monkeypatch.undo()
+
+
+async def test_a_tls_greeting_without_answer_ends_with_its_call():
+    script = Script()
+    server = await asyncio.start_server(script, "127.0.0.1", 0)
+    kept = connections_to(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    with pytest.raises(DeadlineExceeded):
+        await post(kept, seconds=0.2)
+    await asyncio.wait_for(script.closed.wait(), 5)
+    server.close()
 
 
 async def test_a_call_whose_connecting_takes_all_of_its_time_has_no_answer_in_time(connecting):

@@ -15,8 +15,8 @@ class Rules:
     """The rules, and what broke them.
 
     A call that asks for one label is a warm-up or a probe; one that asks for more is a branch, and has to continue a
-    warm-up that was answered before it was sent. Where the test
-    allows it, one that is by itself may bring its prefix along.
+    warm-up that was answered before it was sent. Where the test allows it, one that is by itself may bring its prefix
+    along.
     """
 
     vocab_size: int

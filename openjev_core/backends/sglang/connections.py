@@ -79,6 +79,8 @@ class Connections:
     async def _connect(self, seconds: float, deadline: float) -> Connection:
         """A new connection; it has what is left of ``seconds``, and no more than :data:`CONNECT_TIMEOUT`."""
         left = deadline - asyncio.get_running_loop().time()
+        if left <= 0:
+            raise late(seconds)
         try:
             return await connect(self._host, self._port, min(left, CONNECT_TIMEOUT), self._context())
         except TimeoutError as error:
@@ -125,11 +127,11 @@ async def connect(host: str, port: int, seconds: float, tls: ssl.SSLContext | No
         OSError: It is refused, the name is unknown, or the certificate is not trusted.
     """
     loop = asyncio.get_running_loop()
+    handshake = None if tls is None else seconds
     # Never cancelled: cancelling uvloop while it connects has closed descriptors twice, by then another's (its issue
     # 738), and a client that hangs up may cancel a call at any moment.
-    greeting = None if tls is None else seconds
     connecting = asyncio.create_task(
-        loop.create_connection(Connection, host, port, ssl=tls, ssl_handshake_timeout=greeting)
+        loop.create_connection(Connection, host, port, ssl=tls, ssl_handshake_timeout=handshake)
     )
     try:
         async with asyncio.timeout(seconds):
