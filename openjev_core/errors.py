@@ -36,6 +36,9 @@ from attrs import frozen
 Loc = tuple[str | int, ...]
 """A path into a request, outermost first: ``("questions", "urgency", "criteria", 0)``."""
 
+MAX_PROBLEMS = 20
+"""Problems of one request that are shown. A hostile request may have a million."""
+
 
 @frozen
 class Problem:
@@ -65,7 +68,8 @@ class RequestError(OpenJevError):
     """The request is wrong. Raised before any inference.
 
     Attributes:
-        problems: What is wrong, in request order; never empty.
+        problems: What is wrong, in request order; never empty. Whoever finds problems one by one stops looking once
+            there are more than :data:`MAX_PROBLEMS`.
     """
 
     status = 422
@@ -73,7 +77,11 @@ class RequestError(OpenJevError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("; ".join(describe_problem(p) for p in self.problems))
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        # Made when it is asked for: on its way up, an error is made anew at each level of a request.
+        return "; ".join(describe_problem(p) for p in self.problems)
 
     @classmethod
     def at(cls, loc: Loc, msg: str, type: str = "value_error") -> RequestError:

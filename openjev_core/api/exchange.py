@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from attrs import define, field, frozen
 
 from openjev_core.engine.evaluation import Evaluation
+from openjev_core.engine.request import Request
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -66,6 +67,10 @@ class Exchange:
     evaluation: Evaluation | None = None
     error: Exception | None = None
     hung_up: bool = False
+
+    def note(self, request: Request) -> None:
+        """Note the question types of a request that has been structured."""
+        self.questions = request.types
 
 
 def path_of(scope: Scope) -> str:

@@ -90,7 +90,7 @@ class Metrics:
             self._questions.labels(name, status).inc(count)
         if (evaluation := exchange.evaluation) is not None:
             self._submitted.inc(evaluation.usage.input_tokens)
-            self._cached.inc(evaluation.cached_tokens or 0)
+            self._cached.inc(evaluation.usage.cached_tokens or 0)
             timings = evaluation.timings
             self._total.observe(timings.prepare + timings.prefill + timings.branches)
             self._prepare.observe(timings.prepare)

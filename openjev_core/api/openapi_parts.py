@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from openjev_core.engine.evaluation import Limits
+from openjev_core.limits import Limits
 
 
 def obj(properties: dict[str, Any], description: str = "") -> dict[str, Any]:

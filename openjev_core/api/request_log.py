@@ -63,7 +63,7 @@ def record_of(exchange: Exchange) -> dict[str, Any]:
         record["questions"] = dict(Counter(exchange.questions.values()))
     if (evaluation := exchange.evaluation) is not None:
         record["input_tokens"] = evaluation.usage.input_tokens
-        record["cached_tokens"] = evaluation.cached_tokens
+        record["cached_tokens"] = evaluation.usage.cached_tokens
         record["prepare"] = round(evaluation.timings.prepare, 6)
         record["prefill"] = round(evaluation.timings.prefill, 6)
         record["branches"] = round(evaluation.timings.branches, 6)

@@ -100,7 +100,7 @@ def attributes_of(exchange: Exchange) -> dict[str, Any]:
         attributes["http.response.status_code"] = exchange.status
     if (evaluation := exchange.evaluation) is not None:
         attributes["openjev.input_tokens"] = evaluation.usage.input_tokens
-        attributes["openjev.branches"] = evaluation.branches
-        if evaluation.cached_tokens is not None:
-            attributes["openjev.cached_tokens"] = evaluation.cached_tokens
+        attributes["openjev.branches"] = evaluation.usage.branches
+        if evaluation.usage.cached_tokens is not None:
+            attributes["openjev.cached_tokens"] = evaluation.usage.cached_tokens
     return attributes

@@ -147,7 +147,7 @@ def timing_line(evaluation: Evaluation) -> str:
         )
     )
     usage = evaluation.usage
-    cached = "" if evaluation.cached_tokens is None else f", {evaluation.cached_tokens} of them reused"
+    cached = "" if evaluation.usage.cached_tokens is None else f", {evaluation.usage.cached_tokens} of them reused"
     return shown(
         f"{evaluation.model}: {times}; {usage.input_tokens} input tokens{cached}, {usage.output_tokens} output tokens"
     )

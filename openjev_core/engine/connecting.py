@@ -64,9 +64,9 @@ async def probe_labels(engine: Engine, progress: Callable[[str], None]) -> None:
     Raises:
         StartupError: The answer is no distribution over them.
     """
-    labels = engine.compiler.labels
+    labels = engine.reader.labels
     ids = tuple(dict.fromkeys([*(token for _, token in labels.by_position), *labels.own.values()]))
-    writer = engine.compiler.writer
+    writer = engine.reader.writer
     prefix = writer.write(PROBE_STATE)
     branch = Branch(writer.suffix(PROBE_WORDS, prefix.ending), ids)
     try:

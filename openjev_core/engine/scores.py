@@ -1,58 +1,81 @@
-"""The scores of readouts, order by order: what comes before a distribution, for fitting corrections."""
+"""Scores: label log-probabilities with the label prior divided out and the calibration applied.
+
+The softmax of an order's scores is that order's distribution; only differences of scores mean something.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from openjev_core.engine.reading import ReadoutReadings
-from openjev_core.engine.scoring import Priors, Scorer
-from openjev_core.prompts.compiler import CompiledQuestion
-from openjev_core.question import Readout
+from openjev_core.calibration import Calibration
+from openjev_core.distribution import floored_logs, softmax
+from openjev_core.reader import Logprobs, PreparedReadout
+
+Readings = Mapping[str, list[list[Logprobs]]]
+"""Question id to what was read of each of its readouts: one entry per order, the first orders first."""
+
+Priors = Mapping[bytes, Logprobs]
+"""What is read in place of a state's reading when the state is empty, by the keys of :class:`PreparedReadout`."""
 
 
 @frozen
 class OrderScores:
-    """What one order of a readout's options got.
+    """The scores of one order of a readout's options.
 
     Attributes:
-        labels: The label that each option stood under; in the options' given order.
-        scores: Each option's score in nats, in the options' given order; only differences mean something. ``-inf`` is
-            allowed.
+        labels: The label that each option stood under, in the options' given order.
+        scores: Each option's score in nats, in the options' given order. ``-inf`` is allowed.
     """
 
-    labels: tuple[str, ...]
-    scores: tuple[float, ...]
+    labels: Sequence[str]
+    scores: Sequence[float]
 
 
 @frozen
-class ReadoutScores:
-    """A readout's scores.
+class Scorer:
+    """Turns log-probabilities into scores.
 
     Attributes:
-        readout: The readout.
-        orders: One per order that was read.
+        calibration: What is applied, if anything.
     """
 
-    readout: Readout
-    orders: tuple[OrderScores, ...]
+    calibration: Calibration | None = None
+
+    def scores(
+        self, type_name: str, readout: PreparedReadout, readings: Sequence[Logprobs], priors: Priors
+    ) -> list[Sequence[float]]:
+        """The scores of each order that was read of a readout, in the options' given order.
+
+        The prior is divided out first (Zhao et al. 2021, contextual calibration, with the empty state as the
+        content-free input); then the calibration's formula applies.
+        """
+        if not priors and self.calibration is None:
+            return list(readings)
+        scores: list[Sequence[float]] = list(readings)
+        if priors:
+            scores = [divide_out(one, priors[key]) for one, key in zip(scores, readout.keys, strict=False)]
+        if self.calibration is not None and type_name in self.calibration.types:
+            correction = self.calibration.types[type_name].for_options(len(scores[0]))
+            scores = [
+                [
+                    score / correction.temperature + correction.bias.get(label, 0.0)
+                    for score, label in zip(one, labels, strict=True)
+                ]
+                for one, labels in zip(scores, readout.labels, strict=False)
+            ]
+        return scores
 
 
-def readout_scores(
-    question: CompiledQuestion, readings: Sequence[ReadoutReadings], priors: Priors
-) -> tuple[ReadoutScores, ...]:
-    """The scores of a question's readouts, the label prior divided out where there is one, nothing else applied."""
-    scorer = Scorer()
-    found = []
-    for compiled, of_readout in zip(question.readouts, readings, strict=True):
-        orders = []
-        # An adaptive evaluation reads the first of the variants only.
-        for variant, reading in zip(compiled.variants, of_readout, strict=False):
-            labels = [""] * len(variant.order)
-            for (label, _), given in zip(variant.labelled, variant.order, strict=True):
-                labels[given] = label
-            scores = scorer.scores(question.type.name, variant, reading.logprobs, priors)
-            orders.append(OrderScores(tuple(labels), tuple(scores)))
-        found.append(ReadoutScores(compiled.readout, tuple(orders)))
-    return tuple(found)
+def divide_out(logprobs: Sequence[float], prior: Sequence[float]) -> list[float]:
+    """Log-probabilities less those of the prior, both normalised over the labels first; the prior is floored."""
+    normalised = [math.log(p) if p > 0 else -math.inf for p in softmax(logprobs)]
+    return [value - base for value, base in zip(normalised, floored_logs(prior), strict=True)]
+
+
+def order_scores(readout: PreparedReadout, readings: Sequence[Logprobs], priors: Priors) -> list[OrderScores]:
+    """What a calibration is fitted on: each order's scores without any calibration."""
+    scores = Scorer().scores("", readout, readings, priors)
+    return [OrderScores(labels, one) for labels, one in zip(readout.labels, scores, strict=False)]

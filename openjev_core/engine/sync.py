@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from openjev_core.engine.engine import Engine
-from openjev_core.engine.evaluation import Evaluation, Limits
-from openjev_core.engine.intake import ALIAS
+from openjev_core.engine.evaluation import Evaluation
 from openjev_core.engine.opening import Progress, open_engine
+from openjev_core.engine.request import ALIAS
+from openjev_core.limits import Limits
+from openjev_core.orders import Orders
 from openjev_core.plugins.registry import Registry
 from openjev_core.settings import Settings
 
@@ -79,7 +81,7 @@ class SyncEngine:
         state: Any,
         questions: Mapping[str, Any],
         model: str = ALIAS,
-        orders: int | Literal["full", "adaptive"] | None = None,
+        orders: Orders | None = None,
         partial: bool = False,
     ) -> Evaluation:
         """Answer questions about a state: see :meth:`openjev_core.Engine.evaluate`.

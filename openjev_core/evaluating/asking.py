@@ -11,9 +11,9 @@ import httpx
 import stamina
 from attrs import frozen
 
-from openjev_core.engine.digests import calibration_digest
+from openjev_core.engine.calibrated import calibration_digest
 from openjev_core.engine.engine import Engine
-from openjev_core.engine.intake import ALIAS
+from openjev_core.engine.request import ALIAS
 from openjev_core.errors import (
     AtCapacity,
     BackendError,

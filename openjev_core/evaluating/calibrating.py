@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from openjev_core.calibration import FORMAT, Calibration, Correction, TypeCalibration
-from openjev_core.engine.digests import prompt_digest, template_digest
+from openjev_core.engine.calibrated import prompt_digest, template_digest
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.scores import OrderScores
 from openjev_core.errors import RequestError

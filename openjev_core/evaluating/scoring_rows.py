@@ -9,7 +9,7 @@ import stamina
 from attrs import frozen
 
 from openjev_core.engine.engine import Engine
-from openjev_core.engine.intake import ALIAS
+from openjev_core.engine.request import ALIAS
 from openjev_core.errors import PluginError, RequestError
 from openjev_core.evaluating.asking import worth_retrying
 from openjev_core.evaluating.checking import CheckedRow
@@ -40,7 +40,7 @@ class ScoreRecorder:
         for question_id, question in labelled.items():
             outcome = question.shape.outcomes[question.label or 0]
             for read, label in zip(scores[question_id], outcome, strict=True):
-                orders = [{"labels": list(o.labels), "scores": [_written(s) for s in o.scores]} for o in read.orders]
+                orders = [{"labels": list(o.labels), "scores": [_written(s) for s in o.scores]} for o in read]
                 readouts.append(
                     {"question": question_id, "type": question.shape.type, "label": label, "orders": orders}
                 )

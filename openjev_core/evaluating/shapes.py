@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from attrs import frozen
 
+from openjev_core.engine.plan import check_readout, pull_readouts
 from openjev_core.errors import PluginError, RequestError
 from openjev_core.evaluating.places import listed
 from openjev_core.plugins.structuring import QuestionConverter
-from openjev_core.prompts.readouts import check_readout, pull_readouts
 from openjev_core.question import Distribution, QuestionType, Readout
 
 Kind = Literal["binary", "ordinal", "nominal", "joint"]

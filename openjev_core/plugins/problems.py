@@ -15,7 +15,7 @@ from cattrs.errors import (
     IterableValidationNote,
 )
 
-from openjev_core.errors import Loc, Problem, RequestError
+from openjev_core.errors import MAX_PROBLEMS, Loc, Problem, RequestError
 
 JSON_NAMES: Mapping[type, str] = {
     str: "a string",
@@ -42,7 +42,7 @@ def mismatch(expected: str, value: Any) -> RequestError:
 
 
 def problems_of(error: Exception, cls: type | None = None) -> list[Problem]:
-    """Every problem in a structuring error, with its path.
+    """The problems in a structuring error, each with its path.
 
     Args:
         error: What structuring raised.
@@ -56,7 +56,7 @@ def problems_of(error: Exception, cls: type | None = None) -> list[Problem]:
     if isinstance(error, ForbiddenExtraKeysError):
         accepted = ", ".join(field.name for field in attrs.fields(error.cl)) if attrs.has(error.cl) else ""
         msg = f"unknown field; accepted: {accepted or 'none'}"
-        return [Problem((name,), msg, "extra_forbidden") for name in sorted(error.extra_fields)]
+        return [Problem((name,), msg, "extra_forbidden") for name in sorted(error.extra_fields)[: MAX_PROBLEMS + 1]]
     if isinstance(error, BaseValidationError):
         cls = error.cl if isinstance(error.cl, type) else cls
         return [problem for inner in error.exceptions for problem in _inner_problems(inner, cls)]

@@ -18,7 +18,7 @@ from cattrs import Converter
 from cattrs.errors import BaseValidationError
 from cattrs.gen import make_dict_structure_fn
 
-from openjev_core.errors import Problem, RequestError
+from openjev_core.errors import MAX_PROBLEMS, Problem, RequestError
 from openjev_core.plugins.problems import JSON_NAMES, mismatch, problems_of
 
 Hook = Callable[[Any, Any], Any]
@@ -123,7 +123,7 @@ def _collection_hook(converter: Converter, tp: Any) -> Hook:
 
 
 def _members(hook: Hook, element: Any, value: list[Any] | dict[str, Any]) -> list[Any]:
-    """Structure each member; every problem is collected, each under its key or index."""
+    """Structure each member. Problems are collected, each under its key or index, up to one more than are shown."""
     structured: list[Any] = []
     problems: list[Problem] = []
     for part, child in value.items() if isinstance(value, dict) else enumerate(value):
@@ -131,6 +131,8 @@ def _members(hook: Hook, element: Any, value: list[Any] | dict[str, Any]) -> lis
             structured.append(hook(child, element))
         except (BaseValidationError, RequestError, ValueError, TypeError) as error:
             problems.extend(Problem((part, *p.loc), p.msg, p.type) for p in problems_of(error))
+            if len(problems) > MAX_PROBLEMS:
+                break
     if problems:
         raise RequestError(problems)
     return structured

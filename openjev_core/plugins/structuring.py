@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
-import orjson
 from cattrs.errors import BaseValidationError
 
 from openjev_core.errors import Loc, PluginError, RequestError
@@ -15,25 +14,6 @@ from openjev_core.plugins.problems import mismatch, problems_of
 from openjev_core.plugins.registry import Registry
 from openjev_core.plugins.strict import strict_converter
 from openjev_core.question import QuestionType
-from openjev_core.recent import Recent
-
-KNOWN_BYTES = 256 * 1024
-"""JSON of the questions that are kept structured: some thousand."""
-
-KNOWN_QUESTION_BYTES = 16 * 1024
-"""JSON of one that is worth keeping."""
-
-
-class Asked(NamedTuple):
-    """One structured question.
-
-    Attributes:
-        type: Its question type.
-        question: An instance of ``type.question``.
-    """
-
-    type: QuestionType[Any, Any]
-    question: Any
 
 
 class QuestionConverter:
@@ -41,21 +21,20 @@ class QuestionConverter:
 
     Args:
         registry: The types.
-        lasting: Names of types whose questions, once structured, never change: the same JSON gives the same object
-            for a while, as the same questions come again and again with new states.
     """
 
-    def __init__(self, registry: Registry, lasting: Collection[str] = ()) -> None:
+    def __init__(self, registry: Registry) -> None:
         self._types = dict(registry.types)
-        self._lasting = frozenset(lasting)
         self._converter = strict_converter()
-        self._known: Recent[bytes, Asked] = Recent(KNOWN_BYTES)
 
-    def question(self, data: Any) -> Asked:
+    def question(self, data: Any) -> tuple[QuestionType[Any, Any], Any]:
         """Structure one question of a request.
 
         Args:
             data: The JSON value, ``type`` included.
+
+        Returns:
+            Its question type, and an instance of that type's question class.
 
         Raises:
             RequestError: With paths inside the question.
@@ -72,23 +51,13 @@ class QuestionConverter:
         if question_type is None:
             msg = f"unknown question type {name[:80]!r}; installed: {self._installed()}"
             raise RequestError.at(("type",), msg, "unknown_type")
-        written = written_within(data, KNOWN_QUESTION_BYTES) if name in self._lasting else None
-        if written is not None and (known := self._known.get(written)) is not None:
-            return known
         fields = {key: value for key, value in data.items() if key != "type"}
         try:
-            structured = Asked(question_type, self._structure(fields, question_type.question))
+            return question_type, self._structure(fields, question_type.question)
         except RequestError:
             raise
         except Exception as error:
             raise PluginError(name, f"its question class raised {type(error).__name__}") from error
-        if written is not None:
-            self._known.keep(written, structured, len(written))
-        return structured
-
-    def lasts(self, asked: Asked) -> bool:
-        """Whether a structured question never changes."""
-        return asked.type.name in self._lasting
 
     def _structure(self, fields: dict[str, Any], cls: type) -> Any:
         try:
@@ -120,15 +89,6 @@ class QuestionConverter:
 
     def _installed(self) -> str:
         return ", ".join(sorted(self._types)) or "none"
-
-
-def written_within(value: Any, limit: int) -> bytes | None:
-    """What parsed JSON is known by; ``None`` where that is more than ``limit`` bytes or cannot be written."""
-    try:
-        written = orjson.dumps(value)
-    except TypeError:  # an integer of more than 64 bits
-        return None
-    return written if len(written) <= limit else None
 
 
 def is_plain_json(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The tokens that a request may submit, and has."""
+"""The tokens that a request may submit, and those that it has submitted so far."""
 
 from __future__ import annotations
 
@@ -7,58 +7,48 @@ from collections.abc import Collection
 from attrs import frozen
 
 from openjev_core.errors import Loc, RequestError
+from openjev_core.limits import Limits
 from openjev_core.prompts.chat import Prefix
-
-
-@frozen(kw_only=True)
-class Bounds:
-    """What a request may ask for.
-
-    Attributes:
-        max_answers: Options in a readout.
-        max_input_tokens: Tokens of a branch, its output token included.
-        max_total_input_tokens: Tokens submitted by a request, warm-up and every branch counted in full.
-    """
-
-    max_answers: int
-    max_input_tokens: int
-    max_total_input_tokens: int
 
 
 @frozen
 class Budget:
-    """Tokens that a request has submitted so far, against its limits."""
+    """Tokens that a request has submitted so far, against its limits.
+
+    Attributes:
+        branches: How many branches they belong to.
+    """
 
     _prefix: int
     _total: int
-    _branches: int
-    _bounds: Bounds
+    branches: int
+    _limits: Limits
 
     @classmethod
-    def after(cls, prefix: Prefix, bounds: Bounds) -> Budget:
+    def after(cls, prefix: Prefix, limits: Limits) -> Budget:
         """The budget once the warm-up is counted.
 
         Raises:
             RequestError: The state alone is too long.
         """
         # A branch adds at least a suffix token and its output token.
-        if len(prefix.ids) + 2 > bounds.max_input_tokens:
-            raise RequestError.at(("state",), too_long(str(len(prefix.ids)), bounds.max_input_tokens), "too_long")
-        return cls(len(prefix.ids), len(prefix.ids), 0, bounds)
+        if len(prefix.ids) + 2 > limits.max_input_tokens:
+            raise RequestError.at(("state",), too_long(str(len(prefix.ids)), limits.max_input_tokens), "too_long")
+        return cls(len(prefix.ids), len(prefix.ids), 0, limits)
 
     @property
     def room(self) -> int:
         """The longest suffix that a branch may have."""
-        branch = self._bounds.max_input_tokens - self._prefix - 1
-        return max(0, min(branch, self._bounds.max_total_input_tokens - self._total - self._prefix))
+        branch = self._limits.max_input_tokens - self._prefix - 1
+        return max(0, min(branch, self._limits.max_total_input_tokens - self._total - self._prefix))
 
     def afford(self, suffixes: Collection[int]) -> Budget | None:
         """The budget after branches of so many own tokens each; ``None`` when one of them has no room."""
         total = self._total + len(suffixes) * self._prefix + sum(suffixes)
         longest = self._prefix + max(suffixes) + 1
-        if longest > self._bounds.max_input_tokens or total > self._bounds.max_total_input_tokens:
+        if longest > self._limits.max_input_tokens or total > self._limits.max_total_input_tokens:
             return None
-        return Budget(self._prefix, total, self._branches + len(suffixes), self._bounds)
+        return Budget(self._prefix, total, self.branches + len(suffixes), self._limits)
 
     def spend(self, suffix: int, loc: Loc) -> Budget:
         """The budget after one more branch of ``suffix`` own tokens.
@@ -80,13 +70,13 @@ class Budget:
             about: ``"at least "`` when they were not all counted.
         """
         branch = self._prefix + suffix + 1
-        if branch > self._bounds.max_input_tokens:
-            msg = too_long(f"{about}{branch}", self._bounds.max_input_tokens)
+        if branch > self._limits.max_input_tokens:
+            msg = too_long(f"{about}{branch}", self._limits.max_input_tokens)
         else:
             msg = (
                 f"the request submits {about}{self._total + self._prefix + suffix} tokens with its branch "
-                f"{self._branches + 1} (the state counts once for each branch and once for the warm-up), over the "
-                f"limit max_total_input_tokens of {self._bounds.max_total_input_tokens}; shorten the state or ask "
+                f"{self.branches + 1} (the state counts once for each branch and once for the warm-up), over the "
+                f"limit max_total_input_tokens of {self._limits.max_total_input_tokens}; shorten the state or ask "
                 "fewer questions"
             )
         return RequestError.at(loc, msg, "too_long")

@@ -25,6 +25,9 @@ WORDS = frozenset({
 """What templates look up or compare with: keys of messages, parts and tool calls, and roles and types. They are part of
 some control tokens (``<|user|>``), and marked they would not be found."""
 
+LONGEST = 256
+"""Upper bound on the characters of a control token. Those of real models have some 30."""
+
 MIDDLE = str.maketrans({digit: chr(0xFDD2 + value) for value, digit in enumerate("0123456789abcdef")})
 
 
@@ -63,41 +66,63 @@ class ControlTokens:
         ids: Text to id.
 
     Raises:
-        StartupError: One of them is a single character, into which no mark fits.
+        StartupError: One of them is a single character, into which no mark fits, or longer than :data:`LONGEST`.
     """
 
     ids: Mapping[str, int]
-    _whole: re.Pattern[str] = field(init=False, repr=False)
+    _beginning: re.Pattern[str] = field(init=False, repr=False)
+    _lengths: Mapping[str, tuple[int, ...]] = field(init=False, repr=False)
     _heads: frozenset[str] = field(init=False, repr=False)
     _tails: frozenset[str] = field(init=False, repr=False)
+    _inner: str = field(init=False, repr=False)
     _longest: int = field(init=False, repr=False)
-    _middles: frozenset[str] = field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        # Longest first: of two tokens that begin at one place, the model's own front end takes the longer.
+        # Of two tokens that begin at one place, the model's own front end takes the longer.
         texts = sorted(self.ids, key=len, reverse=True)
         if texts and len(texts[-1]) < 2:  # noqa: PLR2004 - a mark goes between two characters
             raise StartupError(
                 f"the tokenizer has a control token of one character, {texts[-1]!r}, which cannot be kept apart from "
                 "the same character in a user's text; choose another model"
             )
-        object.__setattr__(self, "_whole", re.compile("|".join(re.escape(text) for text in texts) or r"(?!)"))
+        if texts and len(texts[0]) > LONGEST:
+            raise StartupError(
+                f"the tokenizer has a control token of {len(texts[0])} characters, {texts[0][:20]!r}...; at most "
+                f"{LONGEST} are accepted; choose another model"
+            )
+        lengths: dict[str, dict[int, None]] = {}
+        for text in texts:
+            lengths.setdefault(text[:2], {})[len(text)] = None
+        pairs = "|".join(map(re.escape, lengths)) or "(?!)"
+        object.__setattr__(self, "_beginning", re.compile(f"(?={pairs})"))
+        object.__setattr__(self, "_lengths", {pair: tuple(sizes) for pair, sizes in lengths.items()})
         object.__setattr__(self, "_heads", frozenset(t[:size] for t in texts for size in range(1, len(t))))
         object.__setattr__(self, "_tails", frozenset(t[size:] for t in texts for size in range(1, len(t))))
+        object.__setattr__(self, "_inner", "\0".join(text[1:-1] for text in texts))
         object.__setattr__(self, "_longest", len(texts[0]) if texts else 0)
-        ranges = (
-            (text, start, stop) for text in texts for start in range(1, len(text)) for stop in range(start, len(text))
-        )
-        object.__setattr__(self, "_middles", frozenset(text[start:stop] for text, start, stop in ranges) - {""})
+
+    def spelled(self, text: str) -> Iterator[tuple[int, str]]:
+        """Every place at which ``text`` spells a control token, with the longest that it spells there.
+
+        Places may overlap. One expression of all the tokens would be simpler, but some models have 6,000 that begin
+        alike, and Python's engine would try each of them at each place.
+        """
+        for found in self._beginning.finditer(text):
+            at = found.start()
+            for length in self._lengths[text[at : at + 2]]:
+                if (token := text[at : at + length]) in self.ids:
+                    yield at, token
+                    break
 
     def protect(self, text: str, mark: str) -> str:
         """``text`` with a mark inside every control token that it spells, and where its ends could complete one."""
-        marked = text
-        # Breaking one token can leave another that overlapped it.
-        while self._whole.search(marked):
-            marked = self._whole.sub(lambda found: found.group()[0] + mark + found.group()[1:], marked)
+        pieces, start = [], 0
+        for at, _ in self.spelled(text):
+            pieces.append(text[start : at + 1])
+            start = at + 1
+        marked = mark.join([*pieces, text[start:]])
         sizes = range(1, min(len(text), self._longest) + 1)
-        if text in self._middles or any(text[:size] in self._tails for size in sizes):
+        if (0 < len(text) < self._longest and text in self._inner) or any(text[:size] in self._tails for size in sizes):
             marked = mark + marked
         if any(text[-size:] in self._heads for size in sizes):
             marked += mark
@@ -112,7 +137,7 @@ class ControlTokens:
             data: The value is a tool call's arguments or the like: templates look up no :data:`WORDS` in it.
         """
         if isinstance(value, str):
-            known = not data and value in WORDS and not self._whole.search(value)
+            known = not data and value in WORDS and next(self.spelled(value), None) is None
             return value if known else self.protect(value, mark)
         if isinstance(value, dict):
             return {
@@ -128,10 +153,12 @@ class ControlTokens:
     def cut(self, rendered: str, mark: str) -> Iterator[str | int]:
         """Cut a rendered text into plain texts, without their marks, and the ids of control tokens."""
         position = 0
-        for found in self._whole.finditer(rendered):
-            if plain := rendered[position : found.start()].replace(mark, ""):
+        for at, token in self.spelled(rendered):
+            if at < position:  # inside of the one before
+                continue
+            if plain := rendered[position:at].replace(mark, ""):
                 yield plain
-            yield self.ids[found.group()]
-            position = found.end()
+            yield self.ids[token]
+            position = at + len(token)
         if plain := rendered[position:].replace(mark, ""):
             yield plain

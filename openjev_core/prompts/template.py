@@ -1,13 +1,16 @@
-"""Rendering a model's own chat template.
+"""A model's own chat template: rendering it, and finding out what it takes and what it leaves out.
 
 Templates come from model repositories, so they run in jinja2's immutable sandbox, in the environment that they are
 written for (that of the transformers library) and with nothing else in scope.
+
+Some templates drop messages that they have no form for, and some cut words out of a message. An answer about what is
+left would be wrong without a sign of it, so such a chat is refused.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import jinja2
@@ -16,7 +19,7 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from openjev_core.backends.protocol import ChatTemplate
-from openjev_core.errors import StartupError
+from openjev_core.errors import Loc, RequestError, StartupError
 
 Message = dict[str, Any]
 
@@ -97,3 +100,131 @@ def _tojson(
 
 def _raise_exception(message: str) -> NoReturn:
     raise jinja2.TemplateError(message)
+
+
+@frozen(kw_only=True)
+class Traits:
+    """What a template can take.
+
+    Attributes:
+        takes_two_user_turns: A user turn may follow a user turn.
+        takes_parts: A message's content may be an array of text parts.
+        takes_null: A message's content may be null.
+        shows_tool_calls: ``tool_calls`` of a message are written out.
+    """
+
+    takes_two_user_turns: bool = True
+    takes_parts: bool = True
+    takes_null: bool = True
+    shows_tool_calls: bool = True
+
+
+def traits_of(renderer: Renderer) -> Traits:
+    """What a template can take, found out by trying it on small chats."""
+    first, second, third = "sentinel-one", "sentinel-two", "sentinel-three"
+
+    def rendered(*messages: Message) -> str | None:
+        try:
+            return renderer.render(list(messages))
+        except TemplateRefusal:
+            return None
+
+    def user(content: Any) -> Message:
+        return {"role": "user", "content": content}
+
+    def assistant(content: Any, **more: Any) -> Message:
+        return {"role": "assistant", "content": content, **more}
+
+    def shows(text: str | None, *words: str) -> bool:
+        return text is not None and all(word in text for word in words)
+
+    call = {"id": "call_1", "type": "function", "function": {"name": first, "arguments": {"key": third}}}
+    # A template that knows strings only may write another value in Python's notation: what counts is the same text.
+    in_parts, as_text = rendered(user([{"type": "text", "text": first}])), rendered(user(first))
+    with_null, with_empty = (rendered(user(first), assistant(content), user(second)) for content in (None, ""))
+    return Traits(
+        takes_two_user_turns=shows(rendered(user(first), user(second)), first, second),
+        takes_parts=in_parts is not None and in_parts == as_text,
+        takes_null=with_null is not None and with_null == with_empty,
+        shows_tool_calls=shows(rendered(user(second), assistant("", tool_calls=[call]), user("x")), first, third),
+    )
+
+
+def shadow_of(messages: Sequence[Message], mark: str) -> tuple[list[Message], list[tuple[Loc, str]]]:
+    """The messages with a word of its own in place of each text, and each text's path and word."""
+    words: list[tuple[Loc, str]] = []
+
+    def word_for(loc: Loc, text: str) -> str:
+        if not text.strip():
+            return text  # templates may treat empty text in a way of its own, and there is nothing to lose
+        words.append((loc, f"word{len(words)}{mark}"))
+        return words[-1][1]
+
+    shadow = []
+    for index, message in enumerate(messages):
+        content = message.get("content")
+        if isinstance(content, list):
+            parts = [
+                {**part, "text": word_for((index, "content", position), part["text"])}
+                for position, part in enumerate(content)
+            ]
+            shadow.append({**message, "content": parts})
+        elif isinstance(content, str):
+            shadow.append({**message, "content": word_for((index,), content)})
+        else:
+            shadow.append(message)
+    return shadow, words
+
+
+def check_words(rendered: str, words: Sequence[tuple[Loc, str]], loc: Loc) -> None:
+    """Refuse a chat of whose shadow a word is missing in the rendered text.
+
+    Raises:
+        RequestError: At the message or part that the template drops.
+    """
+    position = 0
+    for inner, word in words:
+        # From the one before on first: to search all of a long chat for each of its messages would take for ever.
+        found = rendered.find(word, position)
+        if found < 0 and word not in rendered:
+            what = "message" if len(inner) == 1 else "part"
+            msg = f"the model's chat template does not show this {what}, so it cannot be judged"
+            raise RequestError.at((*loc, *inner), msg, "template_refusal")
+        position = max(position, found)
+
+
+def check_texts(rendered: str, messages: Sequence[Message], loc: Loc) -> None:
+    """Refuse a chat of which the rendered text does not hold every text whole.
+
+    Outer white space does not count, and a template may write a text as a JSON string.
+
+    Raises:
+        RequestError: At the message or part of which the template leaves something out.
+    """
+    position = 0
+    for inner, text in texts_of(messages):
+        found = find_text(rendered, text, position)
+        if found < 0 and find_text(rendered, text, 0) < 0:  # a template may move the system message
+            msg = "the model's chat template does not show this text whole, so it cannot be judged"
+            raise RequestError.at((*loc, *inner), msg, "template_refusal")
+        position = max(position, found)
+
+
+def find_text(rendered: str, text: str, start: int) -> int:
+    """Where a text stands in the rendered one from ``start`` on, as it is or as a JSON string; -1 when nowhere."""
+    found = rendered.find(text, start)
+    if found < 0:
+        found = rendered.find(json.dumps(text, ensure_ascii=False)[1:-1], start)
+    return found if found >= 0 else rendered.find(json.dumps(text)[1:-1], start)
+
+
+def texts_of(messages: Sequence[Message]) -> Iterator[tuple[Loc, str]]:
+    """Every text of a chat without its outer white space, with its path in the chat; empty ones left out."""
+    for index, message in enumerate(messages):
+        content = message.get("content")
+        if isinstance(content, str) and content.strip():
+            yield (index,), content.strip()
+        elif isinstance(content, list):
+            for position, part in enumerate(content):
+                if part["text"].strip():
+                    yield (index, "content", position), part["text"].strip()

@@ -17,13 +17,13 @@ from attrs import frozen
 
 from openjev_core.backends.protocol import Tokenizer
 from openjev_core.distribution import confidence
+from openjev_core.engine.plan import check_readout, pull_readouts
 from openjev_core.errors import OpenJevError, PluginError, RequestError
 from openjev_core.plugins.contract import type_fault
 from openjev_core.plugins.registry import registry_of
 from openjev_core.plugins.structuring import QuestionConverter, json_fault
+from openjev_core.prompts.chat import ANSWER
 from openjev_core.prompts.labels import LabelCheck
-from openjev_core.prompts.readouts import check_readout, pull_readouts
-from openjev_core.prompts.turns import ANSWER
 from openjev_core.question import Distribution, QuestionType, Readout
 from openjev_core.testing.tokenizers import real_tokenizers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from openjev_core.engine.preview import preview_of
+from openjev_core.engine.plan import plan
 from openjev_core.question import QuestionType
 from openjev_core.testing.scripted import scripted_engine
 
@@ -26,13 +26,12 @@ def rendered_prompts(question_type: QuestionType[Any, Any], question: Any, *, st
         InvalidQuestion, RequestError: As for a request.
         PluginError: The type broke its contract.
     """
-    engine = scripted_engine(question_type)
-    preview = preview_of(
-        engine.compiler.compile(state, {"question": (question_type, question)}), engine.model.tokenizer
-    )
-    count = len(preview.branches)
-    parts = [f"=== prefix, shared by {count} readout{'s' * (count != 1)} ===\n{preview.prefix}"]
-    parts.extend(
-        f"=== readout {branch.readout} ===\n{branch.prompt.removeprefix(preview.prefix)}" for branch in preview.branches
-    )
+    reader = scripted_engine(question_type).reader
+    session = reader.session(state)
+    planned = plan(question_type, question, 1, reader.limits.max_answers_per_question)
+    shown = session.shown({"question": session.prepare(question_type, planned)})
+    prefix, branches = shown["prefix"], shown["branches"]
+    count = len(branches)
+    parts = [f"=== prefix, shared by {count} readout{'s' * (count != 1)} ===\n{prefix}"]
+    parts.extend(f"=== readout {b['readout']} ===\n{b['prompt'].removeprefix(prefix)}" for b in branches)
     return "\n".join(parts)

@@ -20,9 +20,9 @@ from bench_client import read_answer
 from bench_requests import body, state
 from tokenizers import Tokenizer
 
+from openjev_core.prompts.chat import question_turn
 from openjev_core.prompts.template import compile_template
 from openjev_core.prompts.tokenizer import load_tokenizer
-from openjev_core.prompts.turns import question_turn
 
 REPEATS = 40
 

@@ -25,9 +25,9 @@ from tokenizers import Tokenizer
 
 from openjev_core.backends.protocol import LoadedModel
 from openjev_core.engine.engine import engine_for
+from openjev_core.engine.request import KEPT_BYTES
 from openjev_core.plugins.registry import load_registry
-from openjev_core.prompts.compiler import KNOWN_TOKENS
-from openjev_core.prompts.encoded import Encoded
+from openjev_core.prompts.encoding import PlainEncoder
 from openjev_core.prompts.pieces import Pieces
 from openjev_core.prompts.tokenizer import load_tokenizer
 from openjev_core.recent import Recent
@@ -64,40 +64,41 @@ def timed(work):
     return (time.process_time() - began) * 1000, done
 
 
-def texts_of(compiled):
-    suffixes = (
-        f" {variant.words}{compiled.prefix.ending.text}"
-        for question in compiled.questions
-        for readout in question.readouts
-        for variant in readout.variants
-    )
-    return compiled.prefix.text + "".join(suffixes)
+def variants_of(prepared):
+    return [v for question in prepared.questions.values() for readout in question.readouts for v in readout.variants]
+
+
+def text_of(prepared):
+    prefix = prepared.session.prefix
+    return prefix.text + "".join(f" {variant.words}{prefix.ending.text}" for variant in variants_of(prepared))
 
 
 def round_of(engine, library, tokens, asked, chance):
     """CPU milliseconds of each way, on states of its own."""
-    request = engine.structure({"model": "jev-latest", "state": "", "questions": questions(asked)})
-    structured = {key: (one.type, one.question) for key, one in request.questions.items()}
     one, other, further = (state(tokens, chance) for _ in range(3))
-    compiler = engine.compiler
-    tokenizer = compiler.writer.tokenizer
+    reader = engine.reader
+    tokenizer = reader.writer.tokenizer
     if tokenizer._pieces is not None:
         tokenizer = evolve(tokenizer, pieces=Pieces(tokenizer._pieces._cut, tokenizer._pieces._library))
-    writer = evolve(compiler.writer, encoded=Encoded(), tokenizer=tokenizer)
-    fresh = evolve(compiler, writer=writer, known=Recent(KNOWN_TOKENS), sets=Recent(KNOWN_TOKENS))
+    writer = evolve(reader.writer, encoder=PlainEncoder(tokenizer, reader.writer.encoder.alphabet))
+    requests = evolve(engine._requests, kept=Recent(KEPT_BYTES))
+    planner = evolve(engine._planner, reader=evolve(reader, writer=writer), requests=requests)
+
+    def prepare(text):
+        document = {"model": "jev-latest", "state": text, "questions": questions(asked)}
+        return planner.prepare(requests.structure(document))
+
     spent = {}
-    spent["first"], _ = timed(lambda: fresh.compile(one, structured))
-    spent["new state"], _ = timed(lambda: fresh.compile(other, structured))
+    spent["first"], _ = timed(lambda: prepare(one))
+    spent["new state"], _ = timed(lambda: prepare(other))
     for _ in range(STEADY_CHARACTERS // len(one)):
-        fresh.compile(state(tokens, chance), structured)
-    spent["steady"], compiled = timed(lambda: fresh.compile(further, structured))
-    spent["again"], again = timed(lambda: fresh.compile(further, structured))
-    assert compiled == again
-    text = texts_of(compiled)
+        prepare(state(tokens, chance))
+    spent["steady"], prepared = timed(lambda: prepare(further))
+    spent["again"], again = timed(lambda: prepare(further))
+    text = text_of(prepared)
+    assert text == text_of(again)
     spent["library"], encoding = timed(lambda: library.encode(text, add_special_tokens=False).ids)
-    unique = len(compiled.prefix.ids) + sum(
-        len(branch.suffix) for question in compiled.questions for branch in question.branches
-    )
+    unique = len(prepared.session.prefix.ids) + sum(len(variant.branch.suffix) for variant in variants_of(prepared))
     # The two differ by the white space at which suffixes were put together.
     assert abs(unique - len(encoding)) <= asked, (unique, len(encoding))
     return spent

@@ -27,8 +27,8 @@ from sglang_fixtures import launched_real_sglang
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import SGLangBackend, open_sglang
-from openjev_core.engine.reading import routing_key
 from openjev_core.launch.guardian import descendants
+from openjev_core.prompts.session import routing_key
 from openjev_core.settings import Settings
 
 LABELS = (49, 50, 51, 52)

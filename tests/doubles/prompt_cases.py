@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from preparing import prepared
+
+from openjev_core.limits import Limits
 from openjev_core.plugins.registry import load_registry
 from openjev_core.plugins.structuring import QuestionConverter
-from openjev_core.prompts.budget import Bounds
 from openjev_core.prompts.chat import prompt_writer
-from openjev_core.prompts.compiler import Compiler
 from openjev_core.prompts.labels import verify_labels
 from openjev_core.prompts.proof import prove
+from openjev_core.prompts.session import PromptReader
+from openjev_core.settings import Settings
 
 STATE = "The invoice was charged twice. Please refund the second payment."
 
@@ -87,23 +90,24 @@ CASES = {
 
 
 QUESTIONS = QuestionConverter(load_registry())
-BOUNDS = Bounds(max_answers=255, max_input_tokens=8192, max_total_input_tokens=100_000)
+LIMITS = Limits.of(Settings(max_answers=255, max_total_input_tokens=100_000), 8191)
 
 
 def model_of(tokenizer, template, labels=64):
-    """A compiler for a model, its seam and labels proved."""
+    """A reader for a model without a backend, its seam and labels proved."""
     writer = prompt_writer(tokenizer, template)
-    return Compiler(writer, verify_labels(writer, prove(writer).ending, labels, ["Yes", "No"]), BOUNDS)
+    return PromptReader(None, writer, verify_labels(writer, prove(writer).ending, labels, ["Yes", "No"]), LIMITS)
 
 
-def written(compiler, state, question):
+def written(reader, state, question):
     """A case's prompt as the bytes of its text, and its token ids and labels as lines."""
-    compiled = compiler.compile(state, {"q": QUESTIONS.question(question)})
-    (branch,) = compiled.questions[0].branches
-    (variant,) = compiled.questions[0].readouts[0].variants
-    text = f"{compiled.prefix.text} {variant.words}{compiled.prefix.ending.text}"
-    decode = compiler.writer.tokenizer.decode
-    assert text == decode([*compiled.prefix.ids, *branch.suffix])
-    parts = {"prefix": compiled.prefix.ids, "suffix": branch.suffix, "labels": branch.labels}
+    found = prepared(reader, state, {"q": QUESTIONS.question(question)})
+    prefix = found.session.prefix
+    (variant,) = found.questions["q"].readouts[0].variants
+    branch = variant.branch
+    text = f"{prefix.text} {variant.words}{prefix.ending.text}"
+    decode = reader.writer.tokenizer.decode
+    assert text == decode([*prefix.ids, *branch.suffix])
+    parts = {"prefix": prefix.ids, "suffix": branch.suffix, "labels": branch.labels}
     lines = [line for name, ids in parts.items() for line in (name, *(f"{token} {decode([token])!a}" for token in ids))]
     return text.encode(), ("\n".join(lines) + "\n").encode()

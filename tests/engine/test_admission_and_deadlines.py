@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
 import orjson
 import pytest
@@ -73,16 +74,16 @@ async def test_what_is_over_the_limit_is_turned_away_at_once(gated):
 
 async def test_a_preview_counts_too(gated):
     engine = scripted_engine(gated, max_concurrent_requests=1)
-    request = engine.structure({"model": "jev-latest", "state": "S.", "questions": NOUL})
+    body = orjson.dumps({"model": "jev-latest", "state": "S.", "questions": NOUL})
     running = asking(engine)
     await until(lambda: gated.shares)
     with pytest.raises(AtCapacity):
-        await engine.preview(request)
+        await engine.preview_body(body)
     gated.gate.set()
     await running
-    (branch,) = (await engine.preview(request)).branches
-    assert gated.prompts[0] == branch.prompt
-    assert {"Yes": "the answer is yes", "No": "the answer is no"} == branch.labels
+    (branch,) = (await engine.preview_body(body))["branches"]
+    assert gated.prompts[0] == branch["prompt"]
+    assert {"Yes": "the answer is yes", "No": "the answer is no"} == branch["labels"]
 
 
 async def test_a_backend_that_takes_too_long_is_left_and_told_so(gated):
@@ -171,19 +172,64 @@ async def test_a_plugin_that_hangs_is_a_deadline(hanging, where):
     assert 0 == engine.in_flight
 
 
-async def test_a_question_class_that_hangs_is_a_deadline_and_holds_up_no_one(hanging):
-    """Structuring runs the class's own validators: a third party's do so in a thread, under the deadline."""
+@pytest.fixture
+def stuck_class(hanging):
+    """A type whose question class hangs: structuring runs the class's own validators."""
 
     @frozen(kw_only=True)
     class Stuck:
         instructions: str = field(validator=hanging)
 
-    stuck = evolve(load_registry().types["noul"], name="stuck", question=Stuck, examples=())
-    engine = scripted_engine(None, stuck, *load_registry().types.values(), request_timeout=0.3)
-    body = {"model": "jev-latest", "state": "S.", "questions": {"q": {"type": "stuck", "instructions": "?"}}}
-    waiting = asyncio.create_task(engine.receive(orjson.dumps(body)))
+    return evolve(load_registry().types["noul"], name="stuck", question=Stuck, examples=())
+
+
+STUCK = orjson.dumps({"model": "jev-latest", "state": "S.", "questions": {"q": {"type": "stuck", "instructions": "?"}}})
+
+
+async def test_a_question_class_that_hangs_is_a_deadline_and_holds_up_no_one(hanging, stuck_class):
+    """A third party's classes are run in a thread, under the evaluation's deadline and in its place."""
+    engine = scripted_engine(None, stuck_class, *load_registry().types.values(), request_timeout=0.3)
+    waiting = asyncio.create_task(engine.evaluate_body(STUCK))
     await until(lambda: hanging.started)
+    assert 1 == engine.in_flight
     evaluation = await engine.evaluate(state="S.", questions=NOUL)
     assert 0.5 == pytest.approx(evaluation.answers["q"]["noul"])
     with pytest.raises(DeadlineExceeded):
         await waiting
+    assert 0 == engine.in_flight
+
+
+async def test_structuring_counts_among_the_evaluations(hanging, stuck_class):
+    engine = scripted_engine(None, stuck_class, max_concurrent_requests=1)
+    waiting = asyncio.create_task(engine.evaluate_body(STUCK))
+    await until(lambda: hanging.started)
+    with pytest.raises(AtCapacity):
+        await engine.evaluate_body(STUCK)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_one_deadline_covers_structuring_and_reading(stuck_class):
+    """A class that takes two thirds of the time leaves the backend one third, not all of it again."""
+    slow = scripted_engine(
+        ScriptedBackend(gate=asyncio.Event()),
+        evolve(stuck_class, question=sleeping(0.2), examples=()),
+        request_timeout=0.3,
+    )
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    with pytest.raises(DeadlineExceeded, match=r"longer than request_timeout \(0\.3 s\)"):
+        await slow.evaluate_body(STUCK)
+    assert 0.3 == pytest.approx(loop.time() - began, abs=0.15)
+
+
+def sleeping(seconds):
+    """A question class that takes so long over each question."""
+
+    @frozen(kw_only=True)
+    class Slow:
+        instructions: str = field(validator=lambda *_: time.sleep(seconds))
+        criteria: str | None = None
+
+    return Slow

@@ -10,8 +10,8 @@ import pytest
 from attrs import evolve
 from scripted_backend import scripted_engine
 
-from openjev_core.engine import observing, opening
-from openjev_core.engine.observing import Observers
+from openjev_core.engine import observers, opening
+from openjev_core.engine.observers import Observers
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +40,7 @@ async def test_observers_hear_of_the_last_evaluation(monkeypatch):
 
 
 async def test_an_observer_that_hangs_does_not_keep_an_engine_from_closing(monkeypatch, caplog):
-    monkeypatch.setattr(observing, "FAREWELL_SECONDS", 0.01)
+    monkeypatch.setattr(observers, "FAREWELL_SECONDS", 0.01)
     release = threading.Event()
     engine = evolve(scripted_engine(), observers=Observers([lambda _: release.wait(60)], "m"))
     await engine.evaluate(state="S.", questions=NOUL)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
+import orjson
 import pytest
 from attrs import evolve
 
-from openjev_core import Settings
+from openjev_core import RequestError, Settings
 from openjev_core.engine.engine import engine_for
+from openjev_core.engine.request import Requests
 from openjev_core.plugins.registry import load_registry
 from openjev_core.testing import scripted_model
 
@@ -34,7 +37,7 @@ def loaded(monkeypatch):
 async def evaluated(engine, on_loop, **options):
     on_loop.clear()
     document = {"model": "jev-latest", "state": "S.", "questions": QUESTIONS, **options}
-    await engine.evaluate_request(engine.structure(document, size=100))
+    await engine.evaluate_request(engine.structure(document))
     return set(on_loop)
 
 
@@ -55,3 +58,54 @@ async def test_a_tokenizer_that_waits_is_asked_in_a_thread_also_for_the_prior(lo
     model, on_loop = loaded
     engine = engine_for(evolve(model, tokenizer_waits=True), Settings(prior="contentless"), load_registry())
     assert {False} == await evaluated(engine, on_loop)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        [{"role": "user"}] * 40,
+        [{"role": "tool", "content": "a"}] * 40,
+        [{"role": "user", "content": "<"}] * 40,
+        [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}] * 40}],
+        [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": "x" * 70}}]}] * 9,
+        [{"role": "user", "content": [{"type": "text", "text": "a"}] * 40}],
+        {f"{number}": number for number in range(40)},
+        [[]] * 64,
+        "x" * 16_385,
+        ["x" * 8193] * 2,
+    ],
+)
+async def test_a_state_of_many_parts_is_tokenized_in_a_thread(loaded, state):
+    """What a message costs does not show in its bytes."""
+    model, on_loop = loaded
+    engine = engine_for(model, Settings(), load_registry())
+    on_loop.clear()
+    body = orjson.dumps({"model": "jev-latest", "state": state, "questions": QUESTIONS})
+    with suppress(RequestError):
+        await engine.evaluate_body(body)
+    assert True not in on_loop
+
+
+@pytest.mark.parametrize(
+    ("questions", "short"),
+    [
+        (QUESTIONS, True),
+        ({f"{n}": {"type": "noul", "instructions": "x" * 200} for n in range(64)}, True),
+        ({"q": {"type": "score", "criteria": [1] * 1000}}, False),
+        ({"q": {"type": "score", "criteria": [[]] * 500}}, False),
+        ({"q": {"type": "score", "criteria": [{}] * 500}}, False),
+        ({"q": {"type": "noul", "instructions": "x" * 65_536}}, False),
+    ],
+)
+async def test_questions_of_many_parts_are_structured_in_a_thread(monkeypatch, loaded, questions, short):
+    engine, on_loop = engine_for(loaded[0], Settings(), load_registry()), []
+    structure = Requests.structure
+
+    def watched(requests, document):
+        on_loop.append(asyncio._get_running_loop() is not None)
+        return structure(requests, document)
+
+    monkeypatch.setattr(Requests, "structure", watched)
+    with suppress(RequestError):
+        await engine.evaluate_body(orjson.dumps({"model": "jev-latest", "state": "S.", "questions": questions}))
+    assert [short] == on_loop

@@ -9,7 +9,7 @@ from attrs import evolve
 from scripted_backend import ScriptedBackend, preferring, scripted_engine
 from until import until
 
-from openjev_core.engine.observing import Observers
+from openjev_core.engine.observers import Observers
 from openjev_core.errors import BackendError, InvalidQuestion, PluginError, RequestError
 from openjev_core.plugins.registry import load_registry
 

@@ -10,8 +10,7 @@ import threading
 import pytest
 from until import until
 
-from openjev_core.engine import offload
-from openjev_core.engine.offload import Threads
+from openjev_core.engine.threads import Threads
 
 pytestmark = pytest.mark.anyio
 
@@ -67,7 +66,7 @@ async def test_cancelled_work_keeps_its_place_while_it_may_still_end(monkeypatch
 
 
 async def test_work_that_hangs_loses_its_place(monkeypatch):
-    monkeypatch.setattr(offload, "PATIENCE", 0.01)
+    monkeypatch.setattr("openjev_core.engine.threads.PATIENCE", 0.01)
     threads, go, started = Threads(1), threading.Event(), threading.Event()
     task = asyncio.create_task(threads.run(lambda: (started.set(), go.wait(60))))
     await until(started.is_set)

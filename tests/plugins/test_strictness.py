@@ -267,12 +267,12 @@ def test_an_answer_is_written_with_its_type_first():
     assert "type" == next(iter(CONVERTER.answer(TYPE, answer)))
 
 
-def test_an_answer_shares_nothing_with_a_question_that_is_remembered():
+def test_an_answer_shares_nothing_with_a_question_that_is_kept():
     """The level's own object is in the legend: whoever changes that must not change the question."""
-    converter = QuestionConverter(load_registry(), {"score"})
+    converter = QuestionConverter(load_registry())
     wire = {"type": "score", "criteria": [{"level": "calm"}, "angry"]}
     score, question = converter.question(wire)
     legend = {"0": question.criteria[0], "1": "angry"}
     answer = score.answer(score=0.5, legend=legend, probabilities={"0": 0.5, "1": 0.5}, confidence=0.0)
     converter.answer(score, answer)["legend"]["0"]["level"] = "changed"
-    assert [{"level": "calm"}, "angry"] == converter.question(wire).question.criteria
+    assert [{"level": "calm"}, "angry"] == question.criteria

@@ -64,7 +64,7 @@ async def test_each_topic_is_read_by_itself(topics):
     assert ["type", "topics", "probabilities", "x_confidence"] == list(answer)
     # The least decided topic is sales, at H(.6).
     assert 1 + (0.6 * math.log2(0.6) + 0.4 * math.log2(0.4)) == pytest.approx(answer["x_confidence"])
-    assert 3 == evaluation.branches
+    assert 3 == evaluation.usage.branches
 
 
 @pytest.mark.anyio
@@ -100,7 +100,7 @@ async def test_orders_are_averaged_readout_by_readout(topics):
     # Geometric means: √(.9·.5) : √(.1·.5) is 3 : 1.
     assert {"a": 0.75, "b": 0.75} == pytest.approx(answer["probabilities"])
     assert 0.4 == pytest.approx(answer["x_order_spread"])
-    assert 4 == evaluation.branches
+    assert 4 == evaluation.usage.branches
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from openjev_core.errors import StartupError
-from openjev_core.prompts.chat import prompt_writer
+from openjev_core.prompts.chat import prompt_writer, question_turn
 from openjev_core.prompts.marks import ControlTokens, mark_absent_from
 from openjev_core.prompts.template import compile_template
-from openjev_core.prompts.turns import question_turn
 
 TOKENIZER = chatml_tokenizer()
 CONTROL = TOKENIZER.control_tokens
@@ -118,7 +117,7 @@ def test_no_control_token_touches_user_text_whatever_they_are(vocabulary, pairs,
         users.append((len(rendered), len(rendered) + len(shown)))
         rendered += shown
     rendered += last
-    spans = [found.span() for found in tokens._whole.finditer(rendered)]
+    spans = [(at, at + len(token)) for at, token in tokens.spelled(rendered)]
     assert [] == [(span, user) for span in spans for user in users if span[0] < user[1] and user[0] < span[1]]
     plain = "".join(vocabulary[piece] if isinstance(piece, int) else piece for piece in tokens.cut(rendered, mark))
     assert "".join(literal + text for literal, text in pairs) + last == plain

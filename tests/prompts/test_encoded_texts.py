@@ -4,48 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from attrs import field, frozen
 from chatml_model import CHATML, chat_template, chatml_tokenizer
 
+from openjev_core.prompts.alphabet import Alphabet
 from openjev_core.prompts.chat import prompt_writer
-from openjev_core.prompts.encoded import CHARACTER_BYTES, TOKEN_BYTES, Encoded
-
-TEXT_BYTES = 10 * CHARACTER_BYTES + 2 * TOKEN_BYTES
-"""Of a text of ten characters and two tokens."""
-
-
-def text(number):
-    return f"{number:010}"
-
-
-def test_ids_come_back_for_the_same_text_alone():
-    known = Encoded()
-    known.keep("a state", (1, 2))
-    assert (1, 2) == known.get("a state")
-    assert known.get("a state ") is None
-
-
-def test_the_least_recently_used_go_first():
-    known = Encoded(3 * TEXT_BYTES)
-    for number in range(3):
-        known.keep(text(number), (number, number))
-    known.get(text(0))
-    known.keep(text(3), (3, 3))
-    assert [(0, 0), None, (2, 2), (3, 3)] == [known.get(text(number)) for number in range(4)]
-
-
-def test_keeping_a_text_twice_counts_once():
-    known = Encoded(2 * TEXT_BYTES)
-    for number in (0, 0, 0, 1):
-        known.keep(text(number), (number, number))
-    assert [(0, 0), (1, 1)] == [known.get(text(0)), known.get(text(1))]
-
-
-def test_a_text_over_the_bounds_pushes_nothing_out():
-    known = Encoded(TEXT_BYTES)
-    known.keep(text(0), (0, 0))
-    known.keep(text(1), (1, 1, 1))
-    assert [(0, 0), None] == [known.get(text(0)), known.get(text(1))]
+from openjev_core.prompts.encoding import CHARACTER_BYTES, TOKEN_BYTES, PlainEncoder
+from openjev_core.recent import ENTRY_BYTES, Recent, bytes_of
 
 
 @frozen
@@ -84,13 +50,35 @@ def test_a_new_state_is_tokenized_alone():
     assert [True] == ["Another state." in text for text in counting.given]
 
 
-def test_an_ending_is_worked_out_once_for_each_that_the_template_writes():
+@pytest.mark.parametrize("text", ["a state", "\u00e9t\u00e9 " * 50, "\U0001f642" * 300])
+def test_what_is_remembered_takes_no_more_than_it_counts(text):
+    counting = Counting(chatml_tokenizer())
+    encoder = PlainEncoder(counting, Alphabet())
+    ids = encoder.encode(text)
+    counted = ENTRY_BYTES + CHARACTER_BYTES * len(text) + TOKEN_BYTES * len(ids)
+    assert counted == encoder._known.held
+    # Beside the text and the ids, the fixed part of the two objects.
+    assert bytes_of(text, ids) <= counted
+
+
+def test_memory_is_bounded():
+    counting = Counting(chatml_tokenizer())
+    encoder = PlainEncoder(counting, Alphabet(), Recent(10_000))
+    for number in range(100):
+        encoder.encode(f"{number:0100}")
+    assert 10_000 - 3000 < encoder._known.held <= 10_000
+    counting.given.clear()
+    encoder.encode(f"{0:0100}")
+    encoder.encode(f"{99:0100}")
+    assert [f"{0:0100}"] == counting.given
+
+
+def test_every_ending_that_a_template_writes_is_its_own():
     writer = prompt_writer(chatml_tokenizer(), chat_template(CHATML + "{{- 'About ' ~ messages[0].content ~ ':\n' }}"))
-    one, two, again = (writer.write(state).ending for state in ("one", "two", "one"))
-    for state, ending in (("one", one), ("two", two)):
+    for state in ("one", "two"):
+        ending = writer.write(state).ending
         assert ending.text.endswith(f"About {state}:\nAnswer:\n")
         assert chatml_tokenizer().encode(ending.text, control=True) == [
             *chatml_tokenizer().encode(ending.plain),
             *ending.ids,
         ]
-    assert one is again

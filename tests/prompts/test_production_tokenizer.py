@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from openjev_core import RequestError
 from openjev_core.errors import StartupError
-from openjev_core.prompts.bounded import TooManyTokens, encode_within
+from openjev_core.prompts.encoding import TooManyTokens, encode_within
 from openjev_core.prompts.labels import verify_labels
 from openjev_core.prompts.tokenizer import load_tokenizer
 
@@ -46,12 +46,12 @@ def qwen_library(qwen_folder):
 
 
 @pytest.fixture(scope="module")
-def compiler(qwen):
+def reader(qwen):
     return model_of(*qwen, 255)
 
 
-def test_there_are_588_labels_of_one_token(compiler):
-    writer = compiler.writer
+def test_there_are_588_labels_of_one_token(reader):
+    writer = reader.writer
     ending = writer.write("x").ending
     assert 588 == len(verify_labels(writer, ending, 588, ["Yes", "No"]).by_position)
     with pytest.raises(StartupError, match="set OPENJEV_MAX_ANSWERS to 588 or less"):
@@ -59,8 +59,8 @@ def test_there_are_588_labels_of_one_token(compiler):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_prompt(compiler, case, pinned):
-    text, ids = written(compiler, *CASES[case])
+def test_prompt(reader, case, pinned):
+    text, ids = written(reader, *CASES[case])
     assert pinned(name="text") == text
     assert pinned(name="ids") == ids
 
@@ -68,17 +68,17 @@ def test_prompt(compiler, case, pinned):
 @given(st.text(max_size=40), st.text(max_size=40).map(str.strip))
 @example("\u0301", "\u0301")
 @settings(max_examples=300)
-def test_parts_are_the_whole(compiler, state, words):
-    writer = compiler.writer
+def test_parts_are_the_whole(reader, state, words):
+    writer = reader.writer
     prefix = writer.write(state)
     whole = writer.tokenizer.encode(f"{prefix.text} {words}{prefix.ending.text}", control=True)
     if not any(token in state or token in words for token in writer.control.ids):
         assert whole == [*prefix.ids, *writer.suffix(words, prefix.ending)]
 
 
-def test_tokens_that_are_not_marked_special_are_text_in_user_text(compiler):
+def test_tokens_that_are_not_marked_special_are_text_in_user_text(reader):
     """``<think>`` and its like are added tokens without that mark."""
-    writer = compiler.writer
+    writer = reader.writer
     assert {"<think>", "</think>", "<tool_call>", "<|im_end|>"} <= set(writer.control.ids)
     neutral = [t for t in writer.write("x").ids if t in set(writer.control.ids.values())]
     state = "".join(writer.control.ids)
@@ -87,9 +87,9 @@ def test_tokens_that_are_not_marked_special_are_text_in_user_text(compiler):
     assert state in writer.tokenizer.decode(prefix.ids)
 
 
-def test_an_assistants_reasoning_is_shown_where_it_is_data(compiler):
+def test_an_assistants_reasoning_is_shown_where_it_is_data(reader):
     chat = [*TRANSCRIPT[:2], {"role": "assistant", "content": "<think>a</think>b"}, {"role": "user", "content": "c"}]
-    assert "<|im_start|>assistant\n<think>a</think>b<|im_end|>" in compiler.writer.write(chat).text
+    assert "<|im_start|>assistant\n<think>a</think>b<|im_end|>" in reader.writer.write(chat).text
 
 
 REFUSED = [
@@ -99,9 +99,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("state", "loc", "said"), REFUSED)
-def test_what_its_template_does_not_take(compiler, state, loc, said):
+def test_what_its_template_does_not_take(reader, state, loc, said):
     with pytest.raises(RequestError) as refused:
-        compiler.writer.write(state)
+        reader.writer.write(state)
     (problem,) = refused.value.problems
     assert loc == problem.loc
     assert said in problem.msg

@@ -35,7 +35,7 @@ LESS = {
 @pytest.mark.parametrize("case", LESS)
 def test_prompt_of_a_template_that_takes_less(case, pinned):
     template, state = LESS[case]
-    compiler = model_of(chatml_tokenizer(), chat_template(template))
-    text, ids = written(compiler, state, {"type": "noul", "instructions": "Is the customer content?"})
+    reader = model_of(chatml_tokenizer(), chat_template(template))
+    text, ids = written(reader, state, {"type": "noul", "instructions": "Is the customer content?"})
     assert pinned(name="text") == text
     assert pinned(name="ids") == ids

@@ -8,8 +8,8 @@ import pytest
 from chatml_model import ALTERNATING, CHATML, PLAIN
 
 from openjev_core import RequestError
+from openjev_core.prompts.chat import DIRECTIVE
 from openjev_core.prompts.state import messages_of
-from openjev_core.prompts.turns import DIRECTIVE
 
 QUESTION = f"{DIRECTIVE}\n\nQuestion:"
 USER, ASSISTANT = "<|im_start|>user\n", "<|im_start|>assistant\n"

@@ -15,8 +15,8 @@ from tiny_tokenizer import tiny_tokenizer
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import open_sglang
 from openjev_core.backends.sglang.tokens import tokens_line
-from openjev_core.engine.reading import routing_key
 from openjev_core.errors import BackendError, DeadlineExceeded, OpenJevError, StartupError
+from openjev_core.prompts.session import routing_key
 from openjev_core.prompts.tokenizer import load_tokenizer, tokenizer_from
 from openjev_core.settings import Settings
 

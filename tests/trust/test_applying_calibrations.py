@@ -11,7 +11,7 @@ import pytest
 
 from openjev_core import RequestError, Settings, StartupError
 from openjev_core.calibration import FORMAT, Calibration, Correction, TypeCalibration, write_calibration
-from openjev_core.engine.digests import prompt_digest, template_digest
+from openjev_core.engine.calibrated import prompt_digest, template_digest
 from openjev_core.engine.engine import engine_for
 from openjev_core.plugins.registry import registry_of
 from openjev_core.testing.scripted import scripted_model
@@ -156,7 +156,7 @@ def test_scores_are_told_without_the_calibration(engine_with):
 
     (readout,) = asyncio.run(engine.scores(request))["q"]
 
-    (order,) = readout.orders
+    (order,) = readout
     assert ("A", "B") == order.labels
     assert pytest.approx(math.log(4)) == order.scores[0] - order.scores[1]
 
@@ -169,4 +169,4 @@ def test_scores_name_the_labels_of_each_order():
     (readout,) = asyncio.run(engine.scores(request))["q"]
 
     # Sorted by text: Blue, Red, Tan. Given: Red, Blue, Tan.
-    assert [("B", "A", "C"), ("A", "C", "B"), ("C", "B", "A")] == [order.labels for order in readout.orders]
+    assert [("B", "A", "C"), ("A", "C", "B"), ("C", "B", "A")] == [order.labels for order in readout]

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from openjev_core import Settings
 from openjev_core.engine.engine import engine_for
-from openjev_core.recent import Recent
+from openjev_core.recent import ENTRY_BYTES, Recent, bytes_of
 from openjev_core.testing import scripted_engine
 
 (CHOICE,) = openjev_choice.openjev_question_types()
@@ -104,29 +104,41 @@ def test_the_same_options_in_another_order_get_their_own_prior():
     assert pytest.approx(2 / 3) == second["Red"]
 
 
-def test_what_is_kept_is_bounded(engine, monkeypatch):
-    monkeypatch.setattr(engine._priors, "_known", Recent(3))
+def entry(options):
+    """Bytes that the prior of so many options takes."""
+    return ENTRY_BYTES + bytes_of(bytes(16), tuple(float(number) for number in range(options)))
 
+
+@pytest.fixture
+def keeping(engine, monkeypatch):
+    """The engine, made to keep so many priors of two options."""
+
+    def keep(count):
+        monkeypatch.setattr(engine._readings.priors, "_known", Recent(count * entry(2)))
+        return engine
+
+    return keep
+
+
+def test_what_is_kept_is_bounded(keeping):
+    engine = keeping(3)
     for name in ("One", "Two", "Three", "Four", "Five"):
         ask(engine, name, "Red")
+    known = engine._readings.priors._known
+    assert (3, 3 * entry(2)) == (len(known), known.held)
 
-    assert 3 == len(engine._priors._known)
 
-
-def test_what_was_asked_last_is_kept_longest(engine, monkeypatch):
-    monkeypatch.setattr(engine._priors, "_known", Recent(2))
-
+def test_what_was_asked_last_is_kept_longest(keeping):
+    engine = keeping(2)
     for name in ("One", "Two", "One", "Three"):
         ask(engine, name, "Red")
-
     assert 2 == ask(engine, "One", "Red").usage.output_tokens
     assert 4 == ask(engine, "Two", "Red").usage.output_tokens
 
 
-def test_a_request_of_more_questions_than_are_kept_is_answered(engine, monkeypatch):
-    monkeypatch.setattr(engine._priors, "_known", Recent(1))
+def test_a_request_of_more_questions_than_are_kept_is_answered(keeping):
+    engine = keeping(1)
     questions = {name: question(name, "Red") for name in ("One", "Two", "Three")}
-
     for _ in range(2):
         evaluation = asyncio.run(engine.evaluate(state="A state of red.", questions=questions))
         assert [pytest.approx(0.75)] * 3 == [a["probabilities"]["Red"] for a in evaluation.answers.values()]

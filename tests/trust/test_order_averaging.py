@@ -13,7 +13,7 @@ import openjev_score
 import pytest
 
 from openjev_core import Option, QuestionType, Readout, RequestError, Settings
-from openjev_core.prompts.orders import available_orders, orders_of
+from openjev_core.orders import available_orders, orders_of
 from openjev_core.testing import scripted_engine
 
 (CHOICE,) = openjev_choice.openjev_question_types()
@@ -164,7 +164,7 @@ def test_each_question_reads_the_orders_that_it_has():
 
     evaluation = asyncio.run(engine.evaluate(state="A state.", questions=questions, orders=3))
 
-    assert 3 + 2 + 2 == evaluation.branches
+    assert 3 + 2 + 2 == evaluation.usage.branches
     assert 3 + 2 + 2 + 1 == evaluation.usage.output_tokens
 
 
@@ -217,7 +217,7 @@ def test_adaptive_reading_stops_where_the_orders_agree():
         engine.evaluate(state="A state.", questions={"q": choice("Red", "Green", "Blue", "Grey")}, orders="adaptive")
     )
 
-    assert 2 == evaluation.branches
+    assert 2 == evaluation.usage.branches
 
 
 def test_adaptive_reading_goes_on_where_they_differ():
@@ -226,11 +226,11 @@ def test_adaptive_reading_goes_on_where_they_differ():
 
     evaluation = asyncio.run(engine.evaluate(state="A state.", questions={"q": question}, orders="adaptive"))
 
-    assert 4 == evaluation.branches
+    assert 4 == evaluation.usage.branches
     assert asked(engine, question, orders="full") == evaluation.answers["q"]
 
 
 def test_the_setting_holds_where_a_request_says_nothing():
     engine = scripted_engine(CHOICE, settings=Settings(orders="full"))
 
-    assert 2 == asyncio.run(engine.evaluate(state="A state.", questions={"q": choice("Red", "Blue")})).branches
+    assert 2 == asyncio.run(engine.evaluate(state="A state.", questions={"q": choice("Red", "Blue")})).usage.branches

@@ -8,22 +8,18 @@ from openjev_core.api.incoming import Incoming
 from openjev_core.api.json_reply import json_reply
 from openjev_core.api.running import Running
 from openjev_core.engine.engine import Engine
-from openjev_core.engine.evaluation import Evaluation, Request
+from openjev_core.engine.evaluation import Evaluation
 
 
-async def read_request(engine: Engine, exchange: Exchange, incoming: Incoming) -> Request:
-    """The structured request of a body.
+async def request_body(engine: Engine, exchange: Exchange, incoming: Incoming) -> bytes:
+    """A request's body.
 
     Raises:
-        HttpError: The body was refused before it was read as JSON.
-        RequestError: It is no valid request.
+        HttpError: It was refused before it was read as JSON.
         ClientGone: The client went away.
     """
     limit, seconds = engine.limits.max_body_bytes, engine.settings.body_timeout
-    body = await read_body(incoming, exchange.headers, limit=limit, seconds=seconds)
-    request = await engine.receive(body)
-    exchange.questions = {question_id: asked.type.name for question_id, asked in request.questions.items()}
-    return request
+    return await read_body(incoming, exchange.headers, limit=limit, seconds=seconds)
 
 
 class SystemOne:
@@ -40,8 +36,8 @@ class SystemOne:
 
     async def __call__(self, exchange: Exchange, incoming: Incoming) -> Reply:
         """Evaluate and answer."""
-        request = await read_request(self._engine, exchange, incoming)
-        work = self._engine.evaluate_request(request, request_id=exchange.request_id)
+        body = await request_body(self._engine, exchange, incoming)
+        work = self._engine.evaluate_body(body, request_id=exchange.request_id, structured=exchange.note)
         evaluation = await self._running.until_hang_up(incoming, work)
         exchange.evaluation = evaluation
         return json_reply(200, evaluation.body(), evaluation_headers(evaluation))
@@ -57,11 +53,11 @@ def evaluation_headers(evaluation: Evaluation) -> tuple[Header, ...]:
     )
     headers = [
         (b"x-openjev-model", header_text(evaluation.model)),
-        (b"x-openjev-prefix-tokens", b"%d" % evaluation.prefix_tokens),
+        (b"x-openjev-prefix-tokens", b"%d" % evaluation.usage.prefix_tokens),
         (b"server-timing", timing.encode()),
     ]
-    if evaluation.cached_tokens is not None:
-        headers.append((b"x-openjev-cached-tokens", b"%d" % evaluation.cached_tokens))
+    if evaluation.usage.cached_tokens is not None:
+        headers.append((b"x-openjev-cached-tokens", b"%d" % evaluation.usage.cached_tokens))
     return tuple(headers)
 
 

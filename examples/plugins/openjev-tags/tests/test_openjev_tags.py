@@ -7,6 +7,7 @@ import pytest
 from openjev_tags import TAGS, Tags
 
 from openjev_core import RequestError
+from openjev_core.engine.plan import plan
 from openjev_core.testing import check_question_type, rendered_prompts
 
 QUESTION = Tags(instructions="Does it apply?", criteria={"refund": "Money back", "bug": None}, threshold=0.6)
@@ -47,9 +48,10 @@ def test_tags_share_the_instructions(openjev_engine: Any) -> None:
     criteria = dict.fromkeys(("red", "green", "blue"))
     engine = openjev_engine(TAGS)
 
-    compiled = engine.compiler.compile("", {"q": (TAGS, Tags(instructions="A long question. " * 5, criteria=criteria))})
+    question = Tags(instructions="A long question. " * 5, criteria=criteria)
+    prepared = engine.reader.session("").prepare(TAGS, plan(TAGS, question, orders=1, max_answers=64))
 
-    assert len("A long question. " * 5 + "\n  Tag: ") == compiled.questions[0].shared
+    assert len("A long question. " * 5 + "\n  Tag: ") == prepared.shared
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from attrs import evolve, frozen
 from chatml_model import chatml_tokenizer
 from hypothesis import given
 from hypothesis import strategies as st
+from preparing import branches_of, prepared
 from scripted_backend import scripted_engine
 
 from openjev_core import InvalidQuestion, Option, QuestionType, Readout, RequestError
 from openjev_core.errors import BackendUnavailable, PluginError
+from openjev_core.orders import available_orders, orders_of
 from openjev_core.plugins.registry import load_registry
-from openjev_core.prompts.orders import available_orders, orders_of
-from openjev_core.recent import Recent
 
 ENGINE = scripted_engine(max_answers=255)
 TYPES = load_registry().types
@@ -37,8 +37,8 @@ QUESTIONS = st.dictionaries(st.text(min_size=1, max_size=8), NOULS | CHOICES | S
 
 
 def branches(questions, orders=1, state="A state."):
-    compiled = ENGINE.compiler.compile(state, questions, orders=orders)
-    return {question.id: (question.branches, question.shared) for question in compiled.questions}
+    found = prepared(ENGINE.reader, state, questions, orders=orders)
+    return {name: (branches_of(question), question.shared) for name, question in found.questions.items()}
 
 
 @given(QUESTIONS, st.randoms(use_true_random=False), st.sampled_from([1, 2, "full"]))
@@ -62,8 +62,8 @@ def test_no_id_and_no_name_beside_a_description_reaches_the_model(questions):
             criteria = {f"{secret}{i}": d if d is not None else "d" for i, d in enumerate(question.criteria.values())}
             question = evolve(question, criteria=criteria)  # noqa: PLW2901 - the question with hidden names
         hidden[secret + question_id] = (kind, question)
-    compiled = ENGINE.compiler.compile("A state.", hidden)
-    assert not [v for q in compiled.questions for r in q.readouts for v in r.variants if secret in v.words]
+    found = prepared(ENGINE.reader, "A state.", hidden)
+    assert not [v for q in found.questions.values() for r in q.readouts for v in r.variants if secret in v.words]
 
 
 @given(st.lists(st.text(max_size=4), min_size=2, max_size=9), st.booleans(), st.booleans(), st.integers(1, 12))
@@ -105,11 +105,13 @@ def test_listing_options_in_another_order_reads_the_same_prompts(keys, random):
 
 def test_labels_stand_in_the_options_given_order():
     question = TYPES["choice"].question(criteria={"x": "zebra", "y": "ape"})
-    compiled = ENGINE.compiler.compile("S.", {"q": (TYPES["choice"], question)}, orders="full")
-    (readout,) = compiled.questions[0].readouts
+    (readout,) = (
+        prepared(ENGINE.reader, "S.", {"q": (TYPES["choice"], question)}, orders="full").questions["q"].readouts
+    )
     shown = []
     for variant in readout.variants:
         labels = dict(zip(("zebra", "ape"), chatml_tokenizer().decode(list(variant.branch.labels)), strict=True))
+        assert tuple(labels.values()) == variant.labels
         lines = variant.words.split("Options:\n")[1].splitlines()
         assert {f"{label}: {text}" for text, label in labels.items()} == set(lines)
         shown.append(lines)
@@ -118,8 +120,7 @@ def test_labels_stand_in_the_options_given_order():
 
 def test_own_labels_travel_with_their_options():
     question = TYPES["noul"].question(instructions="Is it?")
-    compiled = ENGINE.compiler.compile("S.", {"q": (TYPES["noul"], question)}, orders="full")
-    (readout,) = compiled.questions[0].readouts
+    (readout,) = prepared(ENGINE.reader, "S.", {"q": (TYPES["noul"], question)}, orders="full").questions["q"].readouts
     yes, no = (chatml_tokenizer().encode(label)[0] for label in ("Yes", "No"))
     assert [(yes, no), (yes, no)] == [variant.branch.labels for variant in readout.variants]
     assert [["Yes", "No"], ["No", "Yes"]] == sorted(
@@ -216,14 +217,14 @@ def broken_type(**changes):
 @pytest.mark.parametrize(("changes", "rule"), BROKEN, ids=[rule for _, rule in BROKEN])
 def test_what_breaks_the_contract_is_the_types_fault_and_shows_no_internals(changes, rule):
     with pytest.raises(PluginError) as broken:
-        ENGINE.compiler.compile("S.", {"q": (broken_type(**changes), Question())})
+        prepared(ENGINE.reader, "S.", {"q": (broken_type(**changes), Question())})
     assert f"question type 'broken' failed: {rule}" == str(broken.value)
 
 
 def test_a_refusal_of_its_own_is_told_inside_its_question():
     question_type = broken_type(readouts=lambda q: late(InvalidQuestion("two of a kind", ["value"])))
     with pytest.raises(RequestError) as refused:
-        ENGINE.compiler.compile("S.", {"a b.c": (question_type, Question())})
+        prepared(ENGINE.reader, "S.", {"a b.c": (question_type, Question())})
     (problem,) = refused.value.problems
     assert (("questions", "a b.c", "value"), "two of a kind") == (problem.loc, problem.msg)
 
@@ -233,7 +234,7 @@ def test_too_few_and_too_many_options_name_limit_and_count(count):
     options = [Option(key=i, text=str(i)) for i in range(count)]
     question_type = broken_type(readouts=readout(options=options, loc=("value",)))
     with pytest.raises(RequestError) as refused:
-        ENGINE.compiler.compile("S.", {"q": (question_type, Question())})
+        prepared(ENGINE.reader, "S.", {"q": (question_type, Question())})
     (problem,) = refused.value.problems
     assert (("questions", "q", "value"), "option_count") == (problem.loc, problem.type)
     assert f"a broken question takes 2 to 255 options (max_answers), found {count}" == problem.msg
@@ -241,108 +242,14 @@ def test_too_few_and_too_many_options_name_limit_and_count(count):
 
 def test_255_options():
     options = [Option(key=i, text=str(i)) for i in range(255)]
-    compiled = ENGINE.compiler.compile("S.", {"q": (broken_type(readouts=readout(options=options)), Question())})
-    assert 255 == len(set(compiled.questions[0].branches[0].labels))
+    found = prepared(ENGINE.reader, "S.", {"q": (broken_type(readouts=readout(options=options)), Question())})
+    (branch,) = branches_of(found.questions["q"])
+    assert 255 == len(set(branch.labels))
 
 
-def test_with_partial_the_other_questions_are_compiled():
+def test_with_partial_the_other_questions_are_prepared():
     fine = (TYPES["noul"], TYPES["noul"].question(instructions="Is it?"))
     bad = (broken_type(readouts=raising(ValueError("internals"))), Question())
-    compiled = ENGINE.compiler.compile("S.", {"a": fine, "b": bad, "c": fine}, partial=True)
-    assert ["a", "c"] == [question.id for question in compiled.questions]
-    assert {"b": "readouts raised ValueError"} == {key: error.rule for key, error in compiled.failures.items()}
-
-
-def lasting_compiler(*, lasting=("choice",), **bounds):
-    compiler = ENGINE.compiler
-    memories = {"known": Recent(1000), "sets": Recent(1000)}
-    return evolve(compiler, lasting=frozenset(lasting), bounds=evolve(compiler.bounds, **bounds), **memories)
-
-
-@given(QUESTIONS, st.sampled_from([1, 2, "full"]), st.sampled_from([["choice"], ["noul", "choice", "score"]]))
-def test_a_question_that_comes_again_is_compiled_as_before(questions, orders, lasting):
-    compiler = lasting_compiler(lasting=lasting)
-    fresh = ENGINE.compiler.compile("Another state.", questions, orders=orders)
-    compiler.compile("A state.", questions, orders=1)
-    compiler.compile("A state.", {f"renamed {question_id}": asked for question_id, asked in questions.items()})
-    assert fresh == compiler.compile("Another state.", questions, orders=orders)
-    assert fresh == compiler.compile("Another state.", questions, orders=orders)
-
-
-def counted_choice(count):
-    """A choice type that counts how often its readouts are asked for, and one question of it."""
-    choice = TYPES["choice"]
-
-    def readouts(question):
-        count.append(question)
-        return choice.readouts(question)
-
-    return evolve(choice, readouts=readouts), choice.question(criteria={"one": None, "two": None})
-
-
-def test_only_what_lasts_is_compiled_once():
-    count = []
-    asked = counted_choice(count)
-    for compiler in (lasting_compiler(), lasting_compiler(lasting=())):
-        for _ in range(3):
-            compiler.compile("A state.", {"q": asked})
-    assert 1 + 3 == len(count)
-
-
-def test_in_a_set_that_is_new_each_question_is_still_compiled_once():
-    count = []
-    asked = counted_choice(count)
-    compiler = lasting_compiler()
-    for names in ("a", "b", "ab", "ba"):
-        compiled = compiler.compile("A state.", dict.fromkeys(names, asked))
-        assert [*names] == [question.id for question in compiled.questions]
-    assert 1 == len(count)
-
-
-def test_long_ids_fill_no_memory():
-    """Nothing bounds a question's id but the body: what is kept is bounded with its ids."""
-    asked = TYPES["choice"], TYPES["choice"].question(criteria={"one": None, "two": None})
-    compiler = lasting_compiler()
-    for number in range(20):
-        compiler.compile("A state.", {f"{number}" + 400 * "x": asked})
-    assert (1, 2) == (len(compiler._known), len(compiler._sets))
-
-
-def test_no_questions_are_no_set():
-    compiler = lasting_compiler()
-    for _ in range(2):
-        assert () == compiler.compile("A state.", {}).questions
-
-
-def test_a_set_in_which_a_type_failed_is_not_kept():
-    failing = evolve(TYPES["choice"], readouts=lambda question: 1 / 0)
-    questions = {"a": (failing, TYPES["choice"].question(criteria={"one": None, "two": None}))}
-    compiler = lasting_compiler()
-    for _ in range(2):
-        assert ["a"] == [*compiler.compile("A state.", questions, partial=True).failures]
-
-
-def test_another_ending_and_other_orders_are_others():
-    count = []
-    asked = counted_choice(count)
-    compiler = lasting_compiler()
-    for orders in (1, 2, 1, "full", "full"):
-        compiler.compile("A state.", {"q": asked}, orders=orders)
-    assert 3 == len(count)
-
-
-@pytest.mark.parametrize("limit", ["max_input_tokens", "max_total_input_tokens"])
-def test_a_limit_holds_for_what_was_compiled_before(limit):
-    asked = TYPES["choice"], TYPES["choice"].question(criteria={"one": None, "two": None})
-    measured = ENGINE.compiler.compile("S.", {"q": asked})
-    prefix, suffix = len(measured.prefix.ids), len(measured.questions[0].branches[0].suffix)
-    just = {"max_input_tokens": prefix + suffix + 1, "max_total_input_tokens": 2 * prefix + suffix}
-    compiler, unused = (lasting_compiler(**{limit: just[limit]}) for _ in range(2))
-    compiler.compile("S.", {"q": asked})
-    compiler.compile("S.", {"q": asked})
-    with pytest.raises(RequestError) as again:
-        compiler.compile("S. ", {"q": asked})
-    with pytest.raises(RequestError) as first:
-        unused.compile("S. ", {"q": asked})
-    assert "over the limit" in str(first.value)
-    assert first.value.problems == again.value.problems
+    found = prepared(ENGINE.reader, "S.", {"a": fine, "b": bad, "c": fine}, partial=True)
+    assert ["a", "c"] == [*found.questions]
+    assert {"b": "readouts raised ValueError"} == {key: error.rule for key, error in found.failures.items()}

@@ -11,7 +11,7 @@ from openjev_core.backends.protocol import ChatTemplate
 from openjev_core.calibration import Calibration
 from openjev_core.errors import StartupError
 from openjev_core.plugins.registry import Registry
-from openjev_core.prompts.turns import ANSWER, question_turn
+from openjev_core.prompts.chat import ANSWER, question_turn
 from openjev_core.question import QuestionType
 from openjev_core.settings import Settings
 

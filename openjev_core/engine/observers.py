@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from openjev_core.engine.evaluation import Evaluation, Request
-from openjev_core.engine.offload import Threads
+from attrs import define
+
+from openjev_core.engine.evaluation import Evaluation
+from openjev_core.engine.request import Request
+from openjev_core.engine.threads import Threads
 from openjev_core.errors import OpenJevError
 from openjev_core.observation import FinishedEvaluation
 from openjev_core.plugins.registry import Observer
@@ -23,6 +26,19 @@ FAREWELL_SECONDS = 5.0
 log = logging.getLogger(__name__)
 
 
+@define
+class Observed:
+    """What is known of an evaluation so far.
+
+    Attributes:
+        request: What was asked, once it is structured.
+        evaluation: What was answered.
+    """
+
+    request: Request | None = None
+    evaluation: Evaluation | None = None
+
+
 class Observers:
     """The observers of one engine."""
 
@@ -34,42 +50,34 @@ class Observers:
         self._tasks: set[asyncio.Task[None]] = set()
 
     @contextmanager
-    def observing(self, request: Request, request_id: str) -> Iterator[Callable[[Evaluation], Evaluation]]:
-        """Observe the evaluation that the block makes, however it ends.
+    def observing(self, request_id: str) -> Iterator[Observed]:
+        """Tell the observers of the evaluation that the block makes, however it ends.
 
         Yields:
-            What the block passes its evaluation through.
+            Where the block notes what it knows. Without a request there was no evaluation to tell of.
         """
-        if not self._observers:
-            yield lambda evaluation: evaluation
-            return
+        observed, error = Observed(), None
         started = time.perf_counter()
-        made: list[Evaluation] = []
-
-        def keep(evaluation: Evaluation) -> Evaluation:
-            made.append(evaluation)
-            return evaluation
-
-        error: str | None = None
         try:
-            yield keep
+            yield observed
         except BaseException as raised:
             error = raised.error_type if isinstance(raised, OpenJevError) else type(raised).__name__
             raise
         finally:
-            evaluation = made[0] if made else None
-            self._tell(
-                FinishedEvaluation(
-                    request_id=request_id,
-                    model=self._model,
-                    types={question_id: asked.type.name for question_id, asked in request.questions.items()},
-                    answers=evaluation.answers if evaluation else {},
-                    error=error,
-                    input_tokens=evaluation.usage.input_tokens if evaluation else 0,
-                    output_tokens=evaluation.usage.output_tokens if evaluation else 0,
-                    seconds=time.perf_counter() - started,
+            if self._observers and observed.request is not None:
+                evaluation = observed.evaluation
+                self._tell(
+                    FinishedEvaluation(
+                        request_id=request_id,
+                        model=self._model,
+                        types=observed.request.types,
+                        answers=evaluation.answers if evaluation else {},
+                        error=error,
+                        input_tokens=evaluation.usage.input_tokens if evaluation else 0,
+                        output_tokens=evaluation.usage.output_tokens if evaluation else 0,
+                        seconds=time.perf_counter() - started,
+                    )
                 )
-            )
 
     def _tell(self, finished: FinishedEvaluation) -> None:
         if len(self._tasks) >= WAITING:

@@ -1,0 +1,156 @@
+"""The seam between question types and models: something that reads readouts about a state.
+
+Above it nothing knows of tokens, prompts or servers; below it nothing knows of question types' answers, of priors or of
+calibrations. The engine plans *which* readouts are read and in which orders their options are shown; a reader prepares
+them about one state, where its limits are checked before any inference, and then reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, Protocol, Self
+
+from attrs import frozen
+
+from openjev_core.orders import Order
+from openjev_core.question import QuestionType, Readout
+
+Logprobs = tuple[float, ...]
+"""One log-probability per option of a readout, in the options' given order and in nats. ``-inf`` is allowed. Only
+differences mean something: a reader may have normalised them over the labels or over a whole vocabulary."""
+
+
+@frozen
+class PlannedReadout:
+    """A readout, and the orders in which its options are to be shown."""
+
+    readout: Readout
+    orders: tuple[Order, ...]
+
+
+class PreparedReadout(Protocol):
+    """A readout that a session can read.
+
+    Attributes:
+        planned: The readout and its orders.
+        labels: For each order, the label that each option stands under; the options in their given order.
+        keys: For each order, a name of what is read. Two that are equal read the same, behind equal states.
+    """
+
+    @property
+    def planned(self) -> PlannedReadout: ...  # noqa: D102 - see above
+
+    @property
+    def labels(self) -> Sequence[Sequence[str]]: ...  # noqa: D102 - see above
+
+    @property
+    def keys(self) -> Sequence[bytes]: ...  # noqa: D102 - see above
+
+
+class PreparedQuestion(Protocol):
+    """A question's readouts, in the order in which its type gave them."""
+
+    @property
+    def readouts(self) -> Sequence[PreparedReadout]: ...  # noqa: D102 - see above
+
+
+class Share(NamedTuple):
+    """Some orders of one readout, which are read in one go.
+
+    Attributes:
+        question: The readout's question.
+        readout: The readout's position in it.
+        first, end: The first order that is read, and the one before which reading ends.
+    """
+
+    question: PreparedQuestion
+    readout: int
+    first: int
+    end: int
+
+
+@frozen(kw_only=True)
+class Usage:
+    """What was read, by the model's own counts; no bill.
+
+    A warm-up that was left out, because the backend holds the prefix or reads it with its only branch, counts as one
+    that reused all of it.
+
+    Attributes:
+        input_tokens: Prompt tokens of the warm-ups and of every branch; cached ones count too.
+        output_tokens: Tokens produced.
+        prefix_tokens: Tokens of the prefix that the branches share.
+        branches: How many branches were read.
+        cached_tokens: Prompt tokens of the branches that were not computed again; ``None`` where one does not say.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    prefix_tokens: int
+    branches: int
+    cached_tokens: int | None
+
+
+class Session(AbstractAsyncContextManager["Session"], Protocol):
+    """One state, about which readouts are prepared and then read.
+
+    Preparing blocks and infers nothing. Reading needs the session to be entered. Cancelling it stops the work.
+
+    Attributes:
+        prefill: Seconds until the prefix was warm.
+        reading: Seconds that reading the branches took.
+    """
+
+    prefill: float
+    reading: float
+
+    def prepare(
+        self,
+        question_type: QuestionType[Any, Any],
+        readouts: Iterable[PlannedReadout],
+        earlier: PreparedQuestion | None = None,
+    ) -> PreparedQuestion:
+        """Make a question's readouts ready to be read.
+
+        Args:
+            question_type: Writes them.
+            readouts: Taken one by one, so that a type which asks for ever ends at the limits.
+            earlier: What a session of the same reader made of the same readouts: used again where it fits this state.
+
+        Raises:
+            RequestError: A limit, or something that the model cannot be shown. Paths start at the question.
+            PluginError: The type broke its contract.
+        """
+        ...
+
+    async def read(self, shares: Sequence[Share]) -> list[list[Logprobs]]:
+        """Read shares of what was prepared: of each, the log-probabilities of its orders.
+
+        Raises:
+            BackendError: The model does not answer, or its answer is no distribution over the options.
+        """
+        ...
+
+    @property
+    def usage(self) -> Usage:
+        """What has been read so far."""
+        ...
+
+    def shown(self, questions: Mapping[str, PreparedQuestion]) -> dict[str, Any]:
+        """What the model reads for these questions, as JSON for a person: the body of ``/v1/prompts``."""
+        ...
+
+    async def __aenter__(self) -> Self: ...
+
+
+class Reader(Protocol):
+    """Something that reads readouts about states."""
+
+    def session(self, state: str | dict[str, Any] | list[Any]) -> Session:
+        """A session on a state. Blocks: the state is tokenized.
+
+        Raises:
+            RequestError: The state is too long, or cannot be shown to the model. Paths start at the body.
+        """
+        ...
