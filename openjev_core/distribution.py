@@ -22,13 +22,10 @@ def softmax(logprobs: Sequence[float], temperature: float = 1.0) -> tuple[float,
     """Normalise label logprobs to probabilities over the labels alone.
 
     Args:
-        logprobs: One per label, in nats. ``-inf`` becomes probability 0.
+        logprobs: One per label, in nats, as :func:`check_logprobs` accepts them. ``-inf`` becomes probability 0.
         temperature: Divides the logprobs first; finite and above 0.
 
-    Raises:
-        BackendError: All are ``-inf``, or one is NaN or ``+inf``: there is no distribution to speak of.
     """
-    check_logprobs(logprobs)
     highest = max(logprobs)
     weights = [math.exp((value - highest) / temperature) for value in logprobs]
     total = math.fsum(weights)
@@ -36,7 +33,11 @@ def softmax(logprobs: Sequence[float], temperature: float = 1.0) -> tuple[float,
 
 
 def check_logprobs(logprobs: Sequence[float]) -> None:
-    """Raise :class:`~openjev_core.BackendError` unless ``logprobs`` define a distribution."""
+    """Hold what a backend gave to what everything here takes for granted; asked once, where logprobs come in.
+
+    Raises:
+        BackendError: All are ``-inf``, or one is NaN or ``+inf``: there is no distribution to speak of.
+    """
     if logprobs and all(map(math.isfinite, logprobs)):
         return
     if any(math.isnan(value) or value == math.inf for value in logprobs):
@@ -56,9 +57,6 @@ def average_orders(orders: Sequence[Sequence[float]], temperature: float = 1.0) 
     Args:
         orders: Label logprobs of each read, mapped back to the options' given order.
         temperature: As for :func:`softmax`.
-
-    Raises:
-        BackendError: One of the reads is no distribution. Checked before flooring, which would hide it.
     """
     if len(orders) == 1:
         return softmax(orders[0], temperature)

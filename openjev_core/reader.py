@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from attrs import frozen
 
+from openjev_core.distribution import check_logprobs
+from openjev_core.errors import BackendError
 from openjev_core.orders import Order
 from openjev_core.question import QuestionType, Readout
 
@@ -154,3 +156,17 @@ class Reader(Protocol):
             RequestError: The state is too long, or cannot be shown to the model. Paths start at the body.
         """
         ...
+
+
+def check_reading(found: Sequence[Logprobs], orders: int, options: int) -> None:
+    """Hold what a session read of one readout to the contract.
+
+    Raises:
+        BackendError: It is not one distribution over the options for each order.
+    """
+    if len(found) != orders:
+        raise BackendError(f"the backend answered {len(found)} of {orders} branches")
+    for logprobs in found:
+        if len(logprobs) != options:
+            raise BackendError(f"the backend answered {len(logprobs)} of a branch's {options} labels")
+        check_logprobs(logprobs)

@@ -9,7 +9,7 @@ from openjev_core.engine.admission import Admission
 from openjev_core.engine.scores import Priors
 from openjev_core.engine.threads import Threads
 from openjev_core.question import QuestionType
-from openjev_core.reader import Logprobs, PreparedQuestion, Reader, Session, Share
+from openjev_core.reader import Logprobs, PreparedQuestion, Reader, Session, Share, check_reading
 from openjev_core.recent import ENTRY_BYTES, Recent, bytes_of
 
 KEPT_BYTES = 4 * 1024 * 1024
@@ -62,7 +62,10 @@ class PriorMemory:
         with self._admission.reading(len(shares)):
             async with session:
                 read = await session.read(shares)
-        for key, (logprobs,) in zip(missing, read, strict=True):
+        for key, share, found in zip(missing, shares, read, strict=True):
+            options = share.question.readouts[share.readout].planned.readout.options
+            check_reading(found, 1, len(options))
+            (logprobs,) = found
             priors[key] = logprobs
             self._known.keep(key, logprobs, ENTRY_BYTES + bytes_of(key, logprobs))
         return priors, session

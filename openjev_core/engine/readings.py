@@ -6,15 +6,21 @@ from collections.abc import Callable, Mapping
 
 from attrs import evolve, frozen
 
-from openjev_core.distribution import check_logprobs
 from openjev_core.engine.admission import Admission
 from openjev_core.engine.answers import Reducer
 from openjev_core.engine.plan import Prepared
 from openjev_core.engine.prior import PriorMemory
 from openjev_core.engine.request import Request
 from openjev_core.engine.scores import Priors, Readings
-from openjev_core.errors import BackendError
-from openjev_core.reader import Logprobs, PreparedQuestion, Session, Share, Usage
+from openjev_core.reader import (
+    Logprobs,
+    PreparedQuestion,
+    PreparedReadout,
+    Session,
+    Share,
+    Usage,
+    check_reading,
+)
 
 FIRST_ORDERS = 2
 """Orders read before an adaptive evaluation first asks whether more would change the answer; doubled from there."""
@@ -106,7 +112,7 @@ async def read_all(
     wanted = None if settled is None else FIRST_ORDERS
     while True:
         shares: list[Share] = []
-        places: list[list[Logprobs]] = []
+        places: list[tuple[PreparedReadout, list[Logprobs]]] = []
         for name, question in questions.items():
             for index, (readout, read) in enumerate(zip(question.readouts, readings[name], strict=True)):
                 available = len(readout.planned.orders)
@@ -115,27 +121,12 @@ async def read_all(
                 shares.append(
                     Share(question, index, len(read), available if wanted is None else min(wanted, available))
                 )
-                places.append(read)
+                places.append((readout, read))
         if not shares:
             return readings
-        for share, place, found in zip(shares, places, await session.read(shares), strict=True):
-            options = len(share.question.readouts[share.readout].planned.readout.options)
-            check_reading(found, share.end - share.first, options)
-            place.extend(found)
+        for share, (readout, read), found in zip(shares, places, await session.read(shares), strict=True):
+            check_reading(found, share.end - share.first, len(readout.planned.readout.options))
+            read.extend(found)
         if wanted is None:
             return readings
         wanted *= 2
-
-
-def check_reading(found: list[Logprobs], orders: int, options: int) -> None:
-    """Hold what a session read of one readout to the contract.
-
-    Raises:
-        BackendError: It is not one distribution over the options for each order.
-    """
-    if len(found) != orders:
-        raise BackendError(f"the backend answered {len(found)} of {orders} branches")
-    for logprobs in found:
-        if len(logprobs) != options:
-            raise BackendError(f"the backend answered {len(logprobs)} of a branch's {options} labels")
-        check_logprobs(logprobs)

@@ -93,8 +93,8 @@ class ControlTokens:
         lengths: dict[str, dict[int, None]] = {}
         for text in texts:
             lengths.setdefault(text[:2], {})[len(text)] = None
-        pairs = "|".join(map(re.escape, lengths)) or "(?!)"
-        object.__setattr__(self, "_beginning", re.compile(f"(?={pairs})"))
+        firsts = "".join(map(re.escape, dict.fromkeys(text[0] for text in texts)))
+        object.__setattr__(self, "_beginning", re.compile(f"[{firsts}]" if firsts else "(?!)"))
         object.__setattr__(self, "_lengths", {pair: tuple(sizes) for pair, sizes in lengths.items()})
         object.__setattr__(self, "_heads", frozenset(t[:size] for t in texts for size in range(1, len(t))))
         object.__setattr__(self, "_tails", frozenset(t[size:] for t in texts for size in range(1, len(t))))
@@ -109,7 +109,7 @@ class ControlTokens:
         """
         for found in self._beginning.finditer(text):
             at = found.start()
-            for length in self._lengths[text[at : at + 2]]:
+            for length in self._lengths.get(text[at : at + 2], ()):
                 if (token := text[at : at + length]) in self.ids:
                     yield at, token
                     break

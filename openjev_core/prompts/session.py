@@ -8,11 +8,10 @@ import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from itertools import islice
 from types import TracebackType
 from typing import Any, Self, cast
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from openjev_core.backends.protocol import Backend, Branch, Reading, WarmPrefix
 from openjev_core.errors import BackendError, RequestError
@@ -84,12 +83,10 @@ class PromptSession:
     ) -> BranchedQuestion:
         """See :meth:`openjev_core.reader.Session.prepare`."""
         known = cast("BranchedQuestion | None", earlier)
-        if known is not None and known.ending == self.prefix.ending:
-            rest = self.budget.afford(known.suffix_tokens)
-            if rest is not None:
-                self.budget = rest
-                return known
-        budget, prepared = self.budget, []
+        if known is not None and known.ending == self.prefix.ending and self.budget.afford(known.suffix_tokens):
+            return known
+        # A question whose type fails has spent nothing.
+        budget, prepared = evolve(self.budget), []
         for planned in readouts:
             variants = []
             for order in planned.orders:
@@ -97,7 +94,7 @@ class PromptSession:
                     variant = self.branch_writer.variant(question_type, planned.readout, order, budget.room)
                 except TooManyTokens as error:
                     raise budget.overspent(error.at_least, planned.readout.loc, "at least ") from None
-                budget = budget.spend(len(variant.branch.suffix), planned.readout.loc)
+                budget.spend(len(variant.branch.suffix), planned.readout.loc)
                 variants.append(variant)
             prepared.append(BranchedReadout(planned, tuple(variants)))
         self.budget = budget
@@ -124,26 +121,23 @@ class PromptSession:
         Questions that share nothing beyond the prefix are read together, each other one by itself.
         """
         started = time.perf_counter()
-        groups: dict[BranchedQuestion | None, list[int]] = {}
+        groups: dict[BranchedQuestion | None, list[tuple[int, list[Branch]]]] = {}
         for index, share in enumerate(shares):
             question = cast("BranchedQuestion", share.question)
-            groups.setdefault(question if question.shared else None, []).append(index)
-        branches = [
-            [
-                variant.branch
-                for variant in cast("BranchedQuestion", s.question).readouts[s.readout].variants[s.first : s.end]
-            ]
-            for s in shares
-        ]
+            variants = question.readouts[share.readout].variants[share.first : share.end]
+            group = groups.setdefault(question if question.shared else None, [])
+            group.append((index, [variant.branch for variant in variants]))
         calls = [
-            self._read([branch for index in indices for branch in branches[index]], question.shared if question else 0)
-            for question, indices in groups.items()
+            self._read([branch for _, branches in group for branch in branches], question.shared if question else 0)
+            for question, group in groups.items()
         ]
         found: list[list[Logprobs]] = [[] for _ in shares]
-        for indices, readings in zip(groups.values(), await first_failure(calls), strict=True):
-            logprobs = iter([reading.logprobs for reading in readings])
-            for index in indices:
-                found[index] = list(islice(logprobs, len(branches[index])))
+        for group, readings in zip(groups.values(), await first_failure(calls), strict=True):
+            position = 0
+            for index, branches in group:
+                end = position + len(branches)
+                found[index] = [reading.logprobs for reading in readings[position:end]]
+                position = end
         self.reading += time.perf_counter() - started
         return found
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openjev_core import Distribution, Option, Readout
-from openjev_core.distribution import average_orders, confidence, entropy, softmax, spread
+from openjev_core.distribution import average_orders, check_logprobs, confidence, entropy, softmax, spread
 from openjev_core.errors import BackendError
+from openjev_core.reader import check_reading
 
 INF = math.inf
 LN2, LN3 = math.log(2), math.log(3)
@@ -47,7 +48,7 @@ def test_softmax(logprobs, temperature, expected):
 )
 def test_what_is_no_distribution_is_an_error_and_never_a_number(logprobs, said):
     with pytest.raises(BackendError, match=said):
-        softmax(logprobs)
+        check_logprobs(logprobs)
 
 
 @given(st.lists(st.floats(-700, 0), min_size=2, max_size=64), st.floats(0.05, 20))
@@ -122,10 +123,22 @@ def test_one_order_cannot_veto_what_another_gives():
     assert pytest.approx((0.0, 1.0), abs=1e-12) == average_orders([(-INF, 0.0), (-INF, 0.0)])
 
 
-@pytest.mark.parametrize("orders", [[(0.0, 0.0), (-INF, -INF)], [(-INF, -INF), (0.0, 0.0)], [(-INF, -INF)]])
-def test_an_order_without_a_distribution_is_not_floored_into_one(orders):
-    with pytest.raises(BackendError):
-        average_orders(orders)
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ([(0.0, 0.0), (-INF, -INF)], "every label probability 0"),
+        ([(-INF, -INF), (0.0, 0.0)], "every label probability 0"),
+        ([(0.0, math.nan), (0.0, 0.0)], "not a number"),
+        ([(0.0, 0.0)], "answered 1 of 2 branches"),
+        ([(0.0, 0.0)] * 3, "answered 3 of 2 branches"),
+        ([(0.0, 0.0), (0.0,)], "answered 1 of a branch's 2 labels"),
+        ([(0.0, 0.0, 0.0), (0.0, 0.0)], "answered 3 of a branch's 2 labels"),
+    ],
+)
+def test_what_a_session_reads_is_one_distribution_for_each_order(found, said):
+    """Checked where it comes in: averaging would floor an order without a distribution into one."""
+    with pytest.raises(BackendError, match=said):
+        check_reading(found, 2, 2)
 
 
 def test_the_temperature_applies_to_each_order():

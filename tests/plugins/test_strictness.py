@@ -9,8 +9,8 @@ import attrs
 import pytest
 from attrs import field, frozen, validators
 
-from openjev_core import Content, QuestionType, RequestError
-from openjev_core.errors import PluginError
+from openjev_core import Content, QuestionType, RequestError, errors
+from openjev_core.errors import MAX_PROBLEMS, PluginError
 from openjev_core.plugins.registry import load_registry, registry_of
 from openjev_core.plugins.structuring import QuestionConverter
 
@@ -276,3 +276,26 @@ def test_an_answer_shares_nothing_with_a_question_that_is_kept():
     answer = score.answer(score=0.5, legend=legend, probabilities={"0": 0.5, "1": 0.5}, confidence=0.0)
     converter.answer(score, answer)["legend"]["0"]["level"] = "changed"
     assert [{"level": "calm"}, "angry"] == question.criteria
+
+
+def problems_in(wire):
+    with pytest.raises(RequestError) as refused:
+        QuestionConverter(load_registry()).question(wire)
+    return refused.value.problems
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        {"type": "score", "criteria": [1] * 100_000},
+        {"type": "choice", "criteria": dict.fromkeys(map(str, range(100_000)), 1)},
+        {"type": "noul", "instructions": "?", **dict.fromkeys(map(str, range(100_000)))},
+    ],
+)
+def test_no_more_problems_are_looked_for_than_are_shown(wire, monkeypatch):
+    """Each costs an exception, and a hostile request may have a million."""
+    made = []
+    describe = errors.describe_problem
+    monkeypatch.setattr(errors, "describe_problem", lambda problem: [made.append(problem), describe(problem)][1])
+    assert MAX_PROBLEMS + 1 == len(problems_in(wire))
+    assert [] == made
