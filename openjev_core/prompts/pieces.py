@@ -15,8 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, groupby, islice, product
 from typing import Any, Protocol
 
-CAPACITY = 65_536
-"""Pieces that are known at most; some 12 MB. When there are more, learning starts over."""
+CAPACITY = 16 * 1024 * 1024
+"""Upper bound on the bytes that known pieces take: some 65,000 of English. Beyond it, learning starts over."""
+
+PIECE_BYTES, CHARACTER_BYTES, TOKEN_BYTES = 200, 4, 36
+"""Upper bounds on what a piece takes beside its text and ids, and on what a character and an id of it take."""
 
 LONGEST_PIECE = 48
 """Characters of a piece that is worth knowing: longer ones do not come again."""
@@ -76,6 +79,7 @@ class Pieces:
         self._library = library
         self._model = library.model
         self._known: dict[str, tuple[int, ...]] = {}
+        self._held = 0
 
     def encode(self, text: str) -> list[int]:
         """The token ids of ``text``, exactly as the library gives them."""
@@ -114,9 +118,15 @@ class Pieces:
         if others:
             encodings = self._library.encode_batch_fast(others, add_special_tokens=False)
             learned.update((piece, tuple(encoding.ids)) for piece, encoding in zip(others, encodings, strict=True))
-        if len(self._known) + len(learned) > CAPACITY:
-            self._known = {}  # not emptied: another thread may be reading it
-        self._known.update(item for item in learned.items() if len(item[0]) <= LONGEST_PIECE)
+        short = {piece: ids for piece, ids in learned.items() if len(piece) <= LONGEST_PIECE}
+        size = sum(
+            [PIECE_BYTES + CHARACTER_BYTES * len(piece) + TOKEN_BYTES * len(ids) for piece, ids in short.items()]
+        )
+        if self._held + size > CAPACITY:
+            self._known, self._held = {}, 0  # not emptied: another thread may be reading it
+        if size <= CAPACITY:
+            self._known.update(short)
+            self._held += size
         return learned
 
     def _whole(self, text: str) -> list[int]:

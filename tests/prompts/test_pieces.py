@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, tr
 
 from openjev_core.prompts import pieces as memory
 from openjev_core.prompts.pieces import cutter, expression_of, pieces_of
+from openjev_core.recent import bytes_of
 
 CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 EXPRESSIONS = {
@@ -160,7 +162,7 @@ def test_a_long_piece_is_left_to_the_library_which_holds_up_no_other_thread(coun
 
 
 def test_learning_starts_over_when_there_is_no_more_room(counted, monkeypatch):
-    monkeypatch.setattr(memory, "CAPACITY", 4)
+    monkeypatch.setattr(memory, "CAPACITY", 4 * (memory.PIECE_BYTES + 2 * memory.CHARACTER_BYTES + memory.TOKEN_BYTES))
     pieces, library = counted
     pieces.encode(" a b c d")
     text = " a b c d a b c d new"
@@ -170,6 +172,17 @@ def test_learning_starts_over_when_there_is_no_more_room(counted, monkeypatch):
     assert [] == library.asked
     pieces.encode(" a a a")
     assert [" a"] == library.asked
+
+
+def test_what_is_known_takes_no_more_than_is_counted(counted, monkeypatch):
+    """The longest pieces of the rarest characters are what fills a memory."""
+    monkeypatch.setattr(memory, "CAPACITY", 100_000)
+    pieces, _ = counted
+    for number in range(0x4E00, 0x4E00 + 400):
+        pieces.encode(f" a {chr(number) * 40} b")
+        assert pieces._held <= 100_000
+        assert bytes_of(pieces._known) <= pieces._held + sys.getsizeof({})
+    assert 0 < len(pieces._known) < 400
 
 
 def test_a_tokenizer_that_does_not_keep_to_its_expression_has_none():
