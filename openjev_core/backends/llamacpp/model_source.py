@@ -9,7 +9,6 @@ from pathlib import Path
 from attrs import frozen
 
 from openjev_core.backends.llamacpp import demo_model
-from openjev_core.backends.llamacpp.fast_demo_model import find_demo_model, is_fast_demo_model
 from openjev_core.errors import StartupError
 
 HUB_NAME = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<quant>[\w.-]+)|/(?P<file>[^:]+\.gguf))?")
@@ -40,7 +39,7 @@ def find_model(model: str | None, revision: str | None, progress: Callable[[str]
     """The file that ``model`` means; downloads it when it has to. Blocks.
 
     Args:
-        model: A path, a Hugging Face name, or ``None`` for the demo model, in its fast form.
+        model: A path, a Hugging Face name, or ``None`` for the demo model.
         revision: Of a Hugging Face repository: branch, tag or commit.
         progress: Takes lines for a person.
 
@@ -48,7 +47,9 @@ def find_model(model: str | None, revision: str | None, progress: Callable[[str]
         StartupError: There is no such file or repository, or it cannot be had now.
     """
     if model is None:
-        return demo_file(find_demo_model(progress))
+        path = demo_model.demo_model_path()
+        demo_model.verify_demo_model(path)
+        return demo_file(path)
     path = Path(model).expanduser()
     if path.is_file():
         return local_file(path)
@@ -70,9 +71,7 @@ def demo_file(path: Path) -> ModelFile:
 
 
 def local_file(path: Path) -> ModelFile:
-    """A file that the user named. The demo model stays what it is under whatever name, in either form."""
-    if is_fast_demo_model(path):
-        return demo_file(path)
+    """A file that the user named. The demo model stays what it is under whatever name."""
     try:
         shipped = demo_model.demo_model_path()
     except StartupError:
