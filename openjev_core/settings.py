@@ -76,10 +76,9 @@ class Settings:
         None, text, "public model id, passed to SGLang too; the profile's when unset"
     )
     connect: str | None = setting(
-        None, server_url, "URL of a running SGLang (or a router before several) to serve from"
+        None, server_url, "URL of a running SGLang (or a router before several) or llama-server to serve from"
     )
     sglang_python: str | None = setting(None, text, "Python that has SGLang: start it as a child and serve from it")
-    llama_server: str | None = setting(None, server_url, "URL of a running llama-server to serve from")
     profile: str = setting("qwen36", text, "SGLang launch profile")
     frontend: Literal["rust", "python"] = setting(
         "rust", one_of("rust", "python"), "SGLang's HTTP front end, rust or python"

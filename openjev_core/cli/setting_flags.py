@@ -98,7 +98,9 @@ def settings_from(flags: Mapping[str, Any], preset: Mapping[str, Any] | None = N
     loaded = load_settings(os.environ, flags=flags, preset=preset)
     for warning in loaded.warnings:
         complain(f"warning: {warning}")
-    if not loaded.settings.connect and not loaded.settings.sglang_python:
+    # A profile says how SGLang is launched. A server that runs already says itself what it serves.
+    named = loaded.settings.connect and loaded.origins["profile"] != "default"
+    if not loaded.settings.sglang_python and not named:
         return loaded
     from openjev_core.launch.profiles import find_profile  # noqa: PLC0415 - only where SGLang is served from
 

@@ -112,10 +112,17 @@ def _token_text(token: Any) -> str:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        fault = "is no file" if path.exists() else "is missing"
+        raise StartupError(f"{path} {fault}; name a directory or Hugging Face model that has it")
     try:
-        content = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise StartupError(f"{path} is missing; name a directory or Hugging Face model that has it") from None
+        content = json.loads(path.read_bytes())
+    except RecursionError:
+        raise StartupError(
+            f"{path} is nested too deep to be read; download it again, or choose another model"
+        ) from None
+    except OSError as error:
+        raise StartupError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise StartupError(f"{path} is not JSON: {error}") from error
     if not isinstance(content, dict):
@@ -132,5 +139,5 @@ def _download(source: str, revision: str | None) -> Path:
         at = f" at revision {revision}" if revision else ""
         raise StartupError(
             f"the tokenizer of {source!r}{at} is no local directory and could not be fetched from the model hub: "
-            f"{type(error).__name__}: {error}; name a directory with tokenizer.json and chat_template.jinja"
+            f"{type(error).__name__}: {error}; name a directory with tokenizer.json and chat_template.jinja by --model"
         ) from error

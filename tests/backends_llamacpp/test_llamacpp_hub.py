@@ -15,7 +15,7 @@ from huggingface_hub.errors import (
 )
 
 from openjev_core.backends.llamacpp import hub
-from openjev_core.backends.llamacpp.model_source import find_model
+from openjev_core.backends.llamacpp.model_file import find_model
 from openjev_core.errors import StartupError
 
 FILES = ["README.md", "m-Q2_K.gguf", "m-Q4_K_M.gguf", "m-Q8_0.gguf", "m-F16.gguf", "mmproj-F16.gguf", "sub/m-Q4_K.gguf"]

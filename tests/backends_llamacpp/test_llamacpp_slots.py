@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llamacpp_double import LlamaCppDouble
 
-from openjev_core.backends.llamacpp.backend import LlamaCppBackend
+from openjev_core.backends.llamacpp.backend import LlamaCppBackend, spaced_order
 from openjev_core.backends.llamacpp.client import LlamaCppClient
-from openjev_core.backends.llamacpp.prefix import apart
 from openjev_core.backends.llamacpp.slot import Slot, SlotPool
 from openjev_core.backends.protocol import Branch
 from openjev_core.errors import BackendError, BackendUnavailable
@@ -92,7 +91,7 @@ async def test_a_branch_that_begins_as_the_last_one_read_waits_for_another():
 
 @given(st.lists(st.integers(0, 4), max_size=12), st.integers(0, 5))
 def test_apart_leaves_no_more_alike_than_there_have_to_be(tokens, before):
-    order = apart(tokens, before)
+    order = spaced_order(tokens, before)
     assert sorted(order) == list(range(len(tokens)))
     placed = [tokens[index] for index in order]
     found = sum(one == other for one, other in itertools.pairwise([before, *placed]))
@@ -361,7 +360,7 @@ class TestChecks:
 
         monkeypatch.setattr(backend.client, "get", get)
         async with backend.pool.slots[0].calls:
-            with pytest.raises(BackendUnavailable, match="does not say that it is well"):
+            with pytest.raises(BackendUnavailable, match="its /health does not say ok"):
                 await backend.check()
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from openjev_core.backends.llamacpp.threads import cpu_quota, default_threads
+from openjev_core.backends.llamacpp.embedded import cpu_quota, default_threads
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from openjev_core.backends.llamacpp import LlamaCppTokenizer, open_llamacpp
-from openjev_core.backends.llamacpp.control_tokens import cannot_be_text, from_server
-from openjev_core.backends.llamacpp.vocabulary import Vocabulary
+from openjev_core.backends.llamacpp.client import Vocabulary
+from openjev_core.backends.llamacpp.tokenizer import control_tokens_from_server, without_plain_text
 from openjev_core.errors import BackendError, BackendUnavailable
 from openjev_core.settings import Settings
 
@@ -79,7 +79,7 @@ def test_threads_may_share_it(demo_tokenizer):
 
 
 def test_a_servers_vocabulary_shows_the_same_control_tokens_as_the_file(demo_tokenizer):
-    found = from_server(demo_tokenizer.vocabulary, demo_tokenizer.vocab_size, "")
+    found = control_tokens_from_server(demo_tokenizer.vocabulary, demo_tokenizer.vocab_size, "")
     assert demo_tokenizer.control_tokens == found
 
 
@@ -127,7 +127,7 @@ def test_a_model_without_control_tokens_has_plain_text_alone():
 
 
 def test_blank_runs_and_single_characters_are_no_control_tokens():
-    assert {"<think>": 4} == cannot_be_text({"\n\n": 1, "  ": 2, "<": 3, "<think>": 4})
+    assert {"<think>": 4} == without_plain_text({"\n\n": 1, "  ": 2, "<": 3, "<think>": 4})
 
 
 @pytest.mark.parametrize(

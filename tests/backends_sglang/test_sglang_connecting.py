@@ -36,14 +36,15 @@ async def test_each_check_is_told(start_double, frontend, tokenizer):
     assert {"billing", "sales"} == set(evaluation.answers["team"]["probabilities"])
     cache = "on, page size 1" if frontend == "python" else "not reported, page size not reported"
     assert [
+        f"connect: found an SGLang at {double.url}, by GET /model_info",
         f"loading the tokenizer of {tokenizer}",
         f"reachable: SGLang 0.5.19, {frontend} front end, at {double.url}",
         f"model: {tokenizer}, tokenized with {tokenizer}",
         f"prefix cache: {cache}",
         "longest prompt: 2041 tokens, 2041 are promised",
-    ] == lines[:5]
-    assert lines[5].startswith("probe: 66 labels read, which hold ")
-    assert 6 == len(lines)
+    ] == lines[:6]
+    assert lines[6].startswith("probe: 66 labels read, which hold ")
+    assert 7 == len(lines)
 
 
 async def lines_of(double, tokenizer):
@@ -115,16 +116,31 @@ async def test_nothing_at_the_address(tokenizer):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(StartupError, match=f"reachable: expected an SGLang at {url}"):
+        with pytest.raises(StartupError, match=f"expected an SGLang or a llama-server at {url}, found nothing"):
             async with open_engine(Settings(connect=url, model=str(tokenizer))):
                 pass
 
 
-async def test_a_tokenizer_has_to_be_named(start_double):
-    double = await start_double()
-    with pytest.raises(StartupError, match="name its source with --model"):
+async def test_the_tokenizer_is_the_one_that_the_server_names(start_double, tokenizer):
+    double = await start_double(model_path=str(tokenizer))
+    lines = []
+    async with open_engine(Settings(connect=double.url, max_input_tokens=2042), progress=lines.append):
+        assert f"loading the tokenizer of {tokenizer}" in lines
+
+
+async def test_a_tokenizer_that_is_not_here_has_to_be_named(start_double):
+    double = await start_double(model_path="/not/on/this/machine")
+    with pytest.raises(StartupError, match=r"the tokenizer of '/not/on/this/machine'.* --model"):
         async with open_engine(Settings(connect=double.url)):
             pass
+
+
+async def test_a_server_that_is_asked_nothing_does_not_name_it(start_double):
+    double = await start_double()
+    with pytest.raises(StartupError, match=r"--skip-checks: .* asked nothing, .* has to be named: --model"):
+        async with open_engine(Settings(connect=double.url, skip_checks=True)):
+            pass
+    assert [] == double.calls
 
 
 def facts(**known):

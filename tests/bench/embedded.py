@@ -43,8 +43,8 @@ from bench_requests import body, state
 from decision_gguf import template, write_decision_gguf
 from embedded_ways import BATCHES, OPENMP, Asked, Limit, Systemone, WholePrompts, fastest
 
-from openjev_core.backends.llamacpp.demo_model import demo_model_path
-from openjev_core.backends.llamacpp.threads import default_threads
+from openjev_core.backends.llamacpp.embedded import default_threads
+from openjev_core.backends.llamacpp.model_file import demo_model_path
 
 RESULTS = Path(__file__).with_name("results")
 TOKENS, QUESTIONS = 600, (8, 32)

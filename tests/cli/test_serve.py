@@ -92,13 +92,19 @@ def test_what_makes_no_sense_is_exit_code_2(openjev, served, args, said):
     assert 1 == len(result.stderr.splitlines())
 
 
-def test_a_profile_names_the_model_unless_the_user_does(openjev, served, monkeypatch):
+def test_a_running_server_says_itself_what_it_serves(openjev, served):
     openjev("serve", "--connect", "http://x")
+    settings = served[0][0]
+    assert (None, None, None) == (settings.model, settings.revision, settings.served_model_name)
+
+
+def test_a_profile_names_the_model_unless_the_user_does(openjev, served, monkeypatch):
+    openjev("serve", "--connect", "http://x", "--profile", "qwen36")
     profiled = served[0][0]
     assert ("nvidia/Qwen3.6-35B-A3B-NVFP4", "Qwen/Qwen3.6-35B-A3B") == (profiled.model, profiled.served_model_name)
     assert "1355db6a052410cfd62085d94b58866fd0f2c3c5" == profiled.revision
     monkeypatch.setenv("OPENJEV_MODEL", "mine")
-    openjev("serve", "--connect", "http://x", "--served-model-name", "Mine-1")
+    openjev("serve", "--connect", "http://x", "--profile", "qwen36", "--served-model-name", "Mine-1")
     own = served[1][0]
     assert ("mine", None, "Mine-1") == (own.model, own.revision, own.served_model_name)
 

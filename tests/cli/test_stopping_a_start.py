@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
@@ -14,16 +13,35 @@ from tiny_tokenizer import write_tiny_tokenizer
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals and files on Windows")
 
-NEVER = "http://127.0.0.1:9"
+FLAGS = ("--connect", "http://127.0.0.1:9", "--skip-checks")
+ENDLESS = """
+import pathlib, threading
+
+read = pathlib.Path.read_bytes
+
+
+def read_bytes(path):
+    if path.name == "tokenizer.json":
+        threading.Event().wait()
+    return read(path)
+
+
+pathlib.Path.read_bytes = read_bytes
+"""
+
+
+@pytest.fixture
+def model(tmp_path):
+    return write_tiny_tokenizer(tmp_path / "tiny")
 
 
 @pytest.fixture
 def endless(tmp_path):
-    """A model directory whose tokenizer never finishes loading: a pipe that nobody writes to."""
+    """An entry of ``PYTHONPATH`` with which the reading of a tokenizer never ends, in whatever thread it is done."""
     folder = tmp_path / "endless"
     folder.mkdir()
-    os.mkfifo(folder / "tokenizer.json")
-    return folder
+    (folder / "sitecustomize.py").write_text(ENDLESS)
+    return str(folder)
 
 
 def wait_for(child, words):
@@ -35,22 +53,22 @@ def wait_for(child, words):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_load_is_not_waited_for(endless, number):
-    with serving("--connect", NEVER, "--model", endless) as child:
+def test_a_load_is_not_waited_for(endless, model, number):
+    with serving(*FLAGS, "--model", model, PYTHONPATH=endless) as child:
         wait_for(child, "loading the tokenizer")
         assert 0 == child.stop(number)
         assert "Traceback" not in child.log
 
 
-def test_neither_do_workers_wait(endless):
-    with serving("--connect", NEVER, "--model", endless, "--workers", "2") as child:
+def test_neither_do_workers_wait(endless, model):
+    with serving(*FLAGS, "--model", model, "--workers", "2", PYTHONPATH=endless) as child:
         wait_for(child, "loading the tokenizer")
         assert 0 == child.stop()
         assert "Traceback" not in child.log
 
 
 @pytest.fixture
-def launching(tmp_path):
+def launching(tmp_path, model):
     """Flags and environment with which this Python has the stand-in for SGLang, which never gets ready."""
     doubles = Path(__file__).parents[1] / "doubles"
     environment = {
@@ -59,7 +77,7 @@ def launching(tmp_path):
         "STANDIN_MODE": "ready",
         "TMPDIR": str(tmp_path),
     }
-    return ("--sglang-python", sys.executable, "--model", write_tiny_tokenizer(tmp_path / "tiny")), environment
+    return ("--sglang-python", sys.executable, "--model", model), environment
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="SGLang runs on Linux")
@@ -75,7 +93,8 @@ def test_a_launched_sglang_that_still_loads_is_stopped_too(launching, number):
 @pytest.mark.skipif(sys.platform != "linux", reason="SGLang runs on Linux")
 def test_a_tokenizer_that_still_loads_does_not_hold_a_launched_sglang(launching, endless):
     flags, environment = launching
-    with serving(*flags, "--model", endless, **{**environment, "STANDIN_MODE": ""}) as child:
-        wait_for(child, "SGLang is ready after")
+    environment |= {"STANDIN_MODE": "", "PYTHONPATH": f"{endless}:{environment['PYTHONPATH']}"}
+    with serving(*flags, **environment) as child:
+        wait_for(child, "by GET /model_info")
         assert 0 == child.stop()
         assert "Traceback" not in child.log

@@ -10,14 +10,12 @@ import pytest
 from attrs import frozen
 
 from openjev_core.backends.llamacpp import LlamaCppTokenizer
-from openjev_core.backends.llamacpp.client import LlamaCppClient
-from openjev_core.backends.llamacpp.control_tokens import from_header
-from openjev_core.backends.llamacpp.embedded import EmbeddedServer, start_embedded
+from openjev_core.backends.llamacpp.client import LlamaCppClient, Vocabulary
+from openjev_core.backends.llamacpp.embedded import EmbeddedServer, default_threads, start_embedded
 from openjev_core.backends.llamacpp.gguf import GgufHeader, read_header
-from openjev_core.backends.llamacpp.model_source import ModelFile, find_model
-from openjev_core.backends.llamacpp.opening import load
-from openjev_core.backends.llamacpp.threads import default_threads
-from openjev_core.backends.llamacpp.vocabulary import Vocabulary
+from openjev_core.backends.llamacpp.model import served_model
+from openjev_core.backends.llamacpp.model_file import ModelFile, find_model
+from openjev_core.backends.llamacpp.tokenizer import control_tokens_from_header
 from openjev_core.backends.protocol import LoadedModel
 from openjev_core.settings import Settings
 
@@ -48,7 +46,7 @@ def demo_tokenizer(demo_engine: DemoEngine) -> Iterator[LlamaCppTokenizer]:
     """The demo model's tokenizer, for tests of any kind."""
     vocabulary = Vocabulary(demo_engine.server.url, demo_engine.server.api_key)
     header = demo_engine.header
-    yield LlamaCppTokenizer(vocabulary, len(header.tokens), from_header(header, vocabulary))
+    yield LlamaCppTokenizer(vocabulary, len(header.tokens), control_tokens_from_header(header, vocabulary))
     vocabulary.close()
 
 
@@ -59,6 +57,6 @@ async def demo_model(demo_engine: DemoEngine) -> AsyncIterator[LoadedModel]:
     async with AsyncExitStack() as resources:
         client = LlamaCppClient(server.url, server.api_key)
         resources.push_async_callback(client.aclose)
-        yield await load(
+        yield await served_model(
             client, server.api_key, Settings(), resources, file=demo_engine.file, header=demo_engine.header
         )

@@ -35,13 +35,16 @@ WAITING = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
 suffix of 40 tokens meets hundreds of short waits: alone on the machine it took 219 ms without that spin, 192 ms with it
 and 194 ms with five times as much; beside other work, the short spin cost 3%, the longer one 15%."""
 
+CPUS = Path("/sys/devices/system/cpu")
+CGROUP = Path("/sys/fs/cgroup")
+
 
 class EmbeddedServer:
     """A llama.cpp server that listens on a free loopback port until :meth:`close`.
 
     Attributes:
         url: Its address.
-        api_key: What it wants as a Bearer key: other users of the machine can reach loopback too.
+        api_key: Its Bearer key. It has one because other users of the machine can reach loopback too.
     """
 
     def __init__(self, server: Any, api_key: str) -> None:
@@ -50,10 +53,10 @@ class EmbeddedServer:
         self.api_key = api_key
 
     async def close(self) -> None:
-        """Stop the server, free its port and the model's memory. Again does nothing."""
+        """Stop the server, and free its port and the model's memory. A second call does nothing."""
         server, self._server = self._server, None
         if server is not None:
-            # The last reference goes in the thread: destroying it joins the server's own threads.
+            # The thread drops the last reference: destroying the server joins the server's own threads.
             holder = [server]
             del server
             await asyncio.to_thread(holder.clear)
@@ -62,7 +65,7 @@ class EmbeddedServer:
 async def start_embedded(model: Path, *, context: int, threads: int | None) -> EmbeddedServer:
     """Load a model and serve it, off the event loop.
 
-    A cancellation waits for the load to end: it cannot be broken off.
+    A cancellation waits for the load to end, because a load cannot be interrupted.
 
     Args:
         model: A GGUF file.
@@ -118,10 +121,10 @@ def _start(model: Path, context: int, threads: int | None) -> EmbeddedServer:
 def _wait_for_its_loop(server: EmbeddedServer) -> None:
     """Return once the server works on calls.
 
-    It listens before it does, and one that is destroyed in between waits for ever for a loop that begins only then.
+    It listens earlier. A server that is destroyed before its loop runs waits for that loop for ever.
     """
     body = {"prompt": [0], "n_predict": 0, "cache_prompt": False}
-    with suppress(httpx.HTTPError):  # whoever uses the server sees that it does not answer
+    with suppress(httpx.HTTPError):  # the first real call reports a server that does not answer
         httpx.post(
             f"{server.url}/completion",
             json=body,
@@ -141,7 +144,7 @@ def _import_xllamacpp() -> ModuleType:
         raise StartupError(
             "the embedded engine is not installed: install openjev[embedded] "
             "(uv sync --extra embedded, or pip install xllamacpp), "
-            "or serve from a server: --connect URL (SGLang) or --llama-server URL"
+            "or serve from a server that runs already: --connect URL"
         ) from None
     except ImportError as error:
         hint = "; install libgomp1 (Debian, Ubuntu) or libgomp (Fedora, Alpine)" if "libgomp" in str(error) else ""
@@ -150,7 +153,7 @@ def _import_xllamacpp() -> ModuleType:
 
 @contextmanager
 def _environment(wanted: dict[str, str]) -> Iterator[None]:
-    """Variables that are set while a library reads them, unless the user has set one of them: they go together."""
+    """Set variables while a library reads them. If the user has set one of them, none is set: they belong together."""
     added = {} if any(name in os.environ for name in wanted) else wanted
     os.environ.update(added)
     try:
@@ -158,3 +161,31 @@ def _environment(wanted: dict[str, str]) -> Iterator[None]:
     finally:
         for name in added:
             os.environ.pop(name, None)
+
+
+def default_threads(cpus: Path = CPUS, cgroup: Path = CGROUP) -> int | None:
+    """The physical cores that this process may use, or ``None`` where Linux's files do not say.
+
+    Two threads on one core only wait for each other. llama.cpp counts the machine's cores itself, but does not know
+    what a container or an affinity mask leaves of them.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    usable = os.sched_getaffinity(0)
+    cores = set()
+    for cpu in usable:
+        siblings = cpus / f"cpu{cpu}" / "topology" / "thread_siblings_list"
+        try:
+            cores.add(siblings.read_text())
+        except OSError:
+            return min(len(usable), cpu_quota(cgroup) or len(usable))
+    return min(len(cores), cpu_quota(cgroup) or len(cores))
+
+
+def cpu_quota(cgroup: Path) -> int | None:
+    """The CPUs that a container's quota amounts to, rounded up; ``None`` without a quota."""
+    try:
+        quota, period = (cgroup / "cpu.max").read_text().split()
+    except (OSError, ValueError):
+        return None
+    return None if quota == "max" else max(1, -(-int(quota) // int(period)))

