@@ -1,7 +1,7 @@
-"""How a setting's text is read: each function gives the value, or says in a ``ValueError`` what is accepted.
+"""Parsers for the texts of settings. Each returns the value, or says in a ``ValueError`` what is accepted.
 
-Lenient readings are refused. Python's own take digits of any script, ``8_000`` for 8000 and ``1e-320``, which divides
-everything to infinity; and a mistyped address would show only when the first request needs it.
+They are stricter than Python's own. ``int`` and ``float`` take digits of any script, ``8_000`` for 8000, and
+``1e-320``, by which a division gives infinity. And a mistyped address would show only at the first request.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ USUAL_PORTS = {"http": 80, "https": 443}
 
 
 class HiddenError(ValueError):
-    """What is accepted, where the value that was given must not be shown."""
+    """Says what is accepted. The value that was given must not be shown."""
 
 
 def text(value: str) -> str:
-    """A string that says something."""
+    """A string that is not blank."""
     if not value.strip():
         raise ValueError("a non-empty string")
     return value
@@ -87,7 +87,7 @@ def words(value: str) -> tuple[str, ...]:
 
 
 def order_count(value: str) -> int | Literal["full", "adaptive"]:
-    """How many orders of its options a readout is read in."""
+    """The number of orders of its options in which a readout is read."""
     if value in ("full", "adaptive"):
         return cast('Literal["full", "adaptive"]', value)
     try:
@@ -116,7 +116,7 @@ def server_url(value: str) -> str:
     if parts.query or parts.fragment:
         raise ValueError(f"{accepted}, without a query or fragment")
     try:
-        # What will call it, and the name system, take less: no part of a name may be empty or of 64 letters.
+        # The HTTP client and the name system accept less: no part of a name may be empty or have 64 letters.
         URL(value).raw_host.decode().encode("idna")
     except (InvalidURL, UnicodeError):
         raise ValueError(accepted) from None
@@ -124,7 +124,7 @@ def server_url(value: str) -> str:
 
 
 def bearer_key(value: str) -> str:
-    """A key that can be sent. A line end, as a file's last, would end the header and begin another."""
+    """A key that can be sent. A line end, such as the last of a file, would end the header and begin another."""
     if not BEARER_KEY.fullmatch(value):
         raise ValueError("printable ASCII characters without white space around them")
     return value
@@ -142,7 +142,7 @@ def networks(value: str) -> tuple[str, ...]:
 
 
 def origins(value: str) -> tuple[str, ...]:
-    """Origins as browsers send them, or ``*`` for every one. They are compared letter by letter."""
+    """Origins as browsers send them, or ``*`` for all. They are compared character by character."""
     found = words(value)
     for one in found:
         if one not in ("*", "null") and not is_origin(one):

@@ -34,21 +34,21 @@ from openjev_core.setting_values import (
 
 PREFIX = "OPENJEV_"
 CLIENT = "OPENJEV_URL"
-"""The variable with the prefix that belongs to the client side."""
+"""A variable with the prefix that is no setting of a server: it belongs to clients."""
 TESTS = "OPENJEV_TEST_"
-"""What the variables that belong to the tests begin with."""
+"""The beginning of the variables that belong to the tests."""
 
 Origin = Literal["default", "environment", "flag", "preset"]
 
 
 def setting(default: Any, parse: Parser, meaning: str, *, secret: bool = False) -> Any:
-    """An attrs field with what is needed to read it from text and to describe it."""
+    """An attrs field with its parser and its description."""
     metadata = {"parse": parse, "meaning": meaning, "secret": secret}
     return attrs.field(default=default, validator=_check_value, metadata=metadata)
 
 
 def _check_value(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
-    """Hold settings that code makes to the rules of those that are read from text."""
+    """Check a value that code gives by the rules for values that are read from text."""
     if value is None and field.default is None:
         return
     parsed = parse_value(field, value, f"Settings.{field.name}")
@@ -62,7 +62,7 @@ def _check_value(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
 
 @frozen(kw_only=True)
 class Settings:
-    """What one server or engine runs with. Field by field, the variables of the README's configuration table.
+    """The settings of one server or engine. Its fields are the variables of the README's configuration table.
 
     Raises:
         SettingsError: A value is not accepted. Names the field, the value and what is accepted.
@@ -207,7 +207,7 @@ def is_loopback(host: str) -> bool:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """A warning for each variable that looks like a setting and is none."""
+    """A warning for each variable that looks like a setting but is none."""
     known = [variable(field.name) for field in attrs.fields(Settings)]
     warnings = []
     for name in sorted(environ):

@@ -1,4 +1,4 @@
-"""Serving from an SGLang of one's own: both start, serve and end together."""
+"""Serving from an SGLang that this process launches: both start, serve and end together."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run_launched(
         run_on_loop(launch_and_serve(settings, sglang_flags, sock, registry, progress, announce))
 
 
-async def launch_and_serve(  # noqa: PLR0917 - run_launched's own, and a socket
+async def launch_and_serve(  # noqa: PLR0917 - run_launched's arguments, and a socket
     settings: Settings,
     sglang_flags: Sequence[str],
     sock: socket.socket,
@@ -58,7 +58,7 @@ async def launch_and_serve(  # noqa: PLR0917 - run_launched's own, and a socket
     stop = asyncio.Event()
 
     async def launch() -> bool:
-        """Whether it came to serving."""
+        """Launch SGLang and serve from it; returns whether the server ever accepted requests."""
         source, revision = model_source(settings, find_profile(settings.profile))
         progress(f"loading the tokenizer of {source}")
         directory = str(await asyncio.to_thread(tokenizer_directory, source, revision))
@@ -75,8 +75,7 @@ async def launch_and_serve(  # noqa: PLR0917 - run_launched's own, and a socket
             if not ended.done():
                 ended.cancel()
                 return await serving
-            # Evaluations that run get their errors from the closed connections; then there is nothing left to serve
-            # from.
+            # Evaluations that still run fail, because SGLang's connections are closed. Then the server stops.
             stop.set()
             await asyncio.wait((serving,))
             raise BackendUnavailable(f"SGLang ended, and this server with it: {ended.result()}")

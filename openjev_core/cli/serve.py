@@ -22,7 +22,7 @@ DEMO_NOTE = "the demo model answers: it shows that everything works and is no cl
 
 
 class Compat(StrEnum):
-    """Whose defaults to take where nothing else is set."""
+    """The server whose defaults are taken where nothing else is set."""
 
     jev = "jev"
 
@@ -45,9 +45,9 @@ def serve(
     ] = False,
     **flags: Any,
 ) -> None:
-    """Serve the API until it is stopped: the demo model on http://127.0.0.1:8000 when nothing else is asked for.
+    """Serve the API until it is stopped: by default the demo model, on http://127.0.0.1:8000.
 
-    Keys are taken from OPENJEV_API_KEY, never from a flag: the machine's other users can read those.
+    Keys are taken from OPENJEV_API_KEY, never from a flag: other users of the machine can read flags.
     """
     settings = settings_from(flags, PRESETS[compat] if compat else None).settings
     if sglang_flags and not settings.sglang_python:
@@ -68,14 +68,14 @@ def serve(
 
 
 def prepare(settings: Settings) -> None:
-    """Write log lines as the settings say, in this process and in each worker."""
+    """Set up logging as the settings say. Called in this process and in each worker."""
     from openjev_core.cli.logs import write_logs  # noqa: PLC0415
 
     write_logs(settings.log_format)
 
 
 def progress(line: str) -> None:
-    """Log what a start is waiting for."""
+    """Log what the start waits for or has found."""
     logger.info("%s", line)
 
 
@@ -83,7 +83,7 @@ def registry_to_serve(settings: Settings, *, skip_failed: bool) -> Registry:
     """The installed question types.
 
     Raises:
-        StartupError: A plugin did not load, and that is not to be passed over.
+        StartupError: A plugin did not load, and ``skip_failed`` is false.
     """
     from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
 
@@ -102,13 +102,13 @@ def registry_to_serve(settings: Settings, *, skip_failed: bool) -> Registry:
 
 
 def announce(engine: Engine, url: str) -> None:
-    """Say what is served, where, and within which limits."""
+    """Log what is served, where, and within which limits."""
     for line in announcement(engine, url):
         logger.info("%s", line)
 
 
 def announcement(engine: Engine, url: str) -> list[str]:
-    """What a start tells."""
+    """The lines of :func:`announce`."""
     limits = engine.limits
     types = ", ".join(f"{name} ({engine.registry.distribution_of(name)})" for name in engine.registry.types)
     numbers = (

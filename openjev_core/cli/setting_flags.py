@@ -1,4 +1,4 @@
-"""Settings as flags: each is made from the setting's own field, so that none can be forgotten or described twice."""
+"""Settings as flags. Each flag is made from the setting's own field, so none is forgotten or described twice."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ OF_THE_SERVER = frozenset(
         "debug_prompts",
     }
 )
-"""Settings of the HTTP side, which mean nothing where no server runs."""
+"""Settings of the HTTP side, without a meaning for commands that run no server."""
 
 
 def takes_settings(without: Collection[str] = ()) -> Callable[[F], F]:
-    """Give a command a flag for every setting, handed to it as keyword arguments that are ``None`` when not given.
+    """Give a command a flag for every setting. It gets them as keyword arguments, ``None`` where not given.
 
-    Secrets get none: a process list shows flags to every user of the machine.
+    Secrets get no flag: a process list shows flags to every user of the machine.
 
     Args:
         without: Names of settings that the command has no use for.
@@ -64,7 +64,7 @@ def takes_settings(without: Collection[str] = ()) -> Callable[[F], F]:
 
 
 def flag_of(field: attrs.Attribute[Any]) -> inspect.Parameter:
-    """A setting's flag, as a parameter that typer understands. Values stay text: the settings parse them."""
+    """A setting's flag, as a parameter that typer understands. Values stay text, which the settings parse."""
     name = "--" + field.name.replace("_", "-")
     boolean = field.type in ("bool", "bool | None", bool, bool | None)
     option = typer.Option(
@@ -109,7 +109,7 @@ def settings_from(flags: Mapping[str, Any], preset: Mapping[str, Any] | None = N
 
 
 def preset_of(profile: Profile, settings: Settings) -> dict[str, Any]:
-    """What a profile sets where nothing else does; its revision and names go with its model alone."""
+    """The settings of a profile. Its revision and its names apply to its own model alone."""
     if settings.model not in (None, profile.model):
         return dict(profile.preset)
     named = {"model": profile.model, "revision": profile.revision, "served_model_name": profile.public_name}

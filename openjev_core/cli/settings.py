@@ -1,4 +1,4 @@
-"""``openjev settings``: what this process would run with."""
+"""``openjev settings``: the settings that this process would run with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MASK = "********"
 def settings(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Print every setting: name, value, where the value comes from, meaning. Secrets are masked."""
+    """Print every setting: its name, its value, where the value comes from, its meaning. Secrets are masked."""
     rows = setting_rows(settings_from({}))
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
@@ -35,7 +35,7 @@ def settings(
 
 
 def setting_rows(loaded: LoadedSettings) -> list[dict[str, Any]]:
-    """One row per setting; a secret's value is a mask, which tells neither its length nor how many there are."""
+    """One row per setting. A secret's value is a mask, which shows neither its length nor how many keys there are."""
     return [
         {
             "name": variable(field.name),

@@ -1,8 +1,9 @@
-"""Runs SGLang and makes sure that nothing of it outlives the API.
+"""Runs SGLang and makes sure that none of its processes outlives the API.
 
-A process of its own, started as a script in isolated mode with the standard library alone: it has to be there when the
-API is killed. The API holds the other end of its standard input. ``stop`` on it, or a closed parent, or the end of
-SGLang itself, and every process that SGLang started is killed, whatever session or process group it moved to:
+The guardian is a process of its own, because it has to be there when the API is killed. It is started as a script in
+isolated mode and uses the standard library alone. The API holds the other end of its standard input. When the API
+writes ``stop`` or closes its end, or SGLang itself ends, the guardian kills every process that SGLang started,
+whatever session or process group it moved to:
 
 - the guardian is the subreaper, so orphans become its children and are found below it;
 - SGLang's processes carry a marker in their environment, so the API finds them even when the guardian was killed;
@@ -31,15 +32,15 @@ SIGNAL_BASE = 128
 POLL = 0.2
 """Seconds between looks at SGLang's process."""
 KILL_SECONDS = 20.0
-"""How long killed processes are waited for: one in a driver call dies late."""
+"""Seconds to wait for killed processes: one that is inside a driver call dies late."""
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LINUX = sys.platform == "linux"
 
 
 def main(arguments: list[str]) -> int:
-    """Guard one command to its end."""
+    """Run one command and guard it until it ends; returns the exit status."""
     marker, grace, file, *command = arguments
-    # A terminal's or a supervisor's signal goes to the API, which then says `stop`.
+    # A terminal or a supervisor signals the API, and the API then writes `stop`.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -68,20 +69,20 @@ def main(arguments: list[str]) -> int:
 
 
 def bind_to_guardian() -> None:
-    """In SGLang's process, before it begins: default signals, and SIGKILL when the guardian is gone."""
+    """Prepare SGLang's process, from inside it: default signals, and SIGKILL when the guardian is gone."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def prctl(option: int, value: int) -> None:
-    """Linux's ``prctl``; elsewhere nothing, and SGLang runs on Linux alone."""
+    """Call Linux's ``prctl``. Does nothing elsewhere: SGLang runs on Linux alone."""
     if LINUX:
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
 def wait_for_order_or_end(child: subprocess.Popen[bytes]) -> bool:
-    """True for an orderly stop; False when the API is gone or SGLang has ended."""
+    """Wait; returns True for an orderly stop, False when the API is gone or SGLang has ended."""
     while child.poll() is None:
         readable, _, _ = select.select([0], [], [], POLL)
         if readable:
@@ -91,7 +92,7 @@ def wait_for_order_or_end(child: subprocess.Popen[bytes]) -> bool:
 
 
 def reap_orphans(child: int) -> None:
-    """Collect adopted processes that have ended; SGLang's own status is left for :class:`subprocess.Popen`."""
+    """Reap adopted processes that have ended, but not SGLang: :class:`subprocess.Popen` reads its status."""
     while True:
         try:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -103,14 +104,14 @@ def reap_orphans(child: int) -> None:
 
 
 def kill_all(find: Callable[[], Iterable[int]], *, reap: bool = False) -> list[int]:
-    """Kill what ``find`` finds until it finds nothing: what is being killed may still start more.
+    """Kill what ``find`` finds until it finds nothing. Several rounds are needed: a dying process may start others.
 
     Args:
         find: Process ids.
-        reap: Collect every child of this process that has ended: for the guardian, whose children are all SGLang's.
+        reap: Reap every child of this process that has ended. For the guardian, whose children are all SGLang's.
 
     Returns:
-        What is left after :data:`KILL_SECONDS`.
+        The process ids that are left after :data:`KILL_SECONDS`.
     """
     end = time.monotonic() + KILL_SECONDS
     while (found := sorted(find())) and time.monotonic() < end:
@@ -125,7 +126,7 @@ def kill_all(find: Callable[[], Iterable[int]], *, reap: bool = False) -> list[i
 
 
 def descendants(ancestor: int) -> set[int]:
-    """Every living process below ``ancestor``."""
+    """The ids of all living processes below ``ancestor``."""
     children: dict[int, list[int]] = {}
     for pid in process_ids():
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -143,7 +144,7 @@ def descendants(ancestor: int) -> set[int]:
 
 
 def marked(marker: str) -> set[int]:
-    """Every living process of this user that was started with the marker in its environment."""
+    """The ids of this user's living processes that have the marker in their environment."""
     entry = f"{MARKER}={marker}".encode()
     found = set()
     for pid in process_ids():
@@ -154,12 +155,12 @@ def marked(marker: str) -> set[int]:
 
 
 def process_ids() -> list[int]:
-    """All of them, where there is a ``/proc``."""
+    """The ids of all processes; none where there is no ``/proc``."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()] if LINUX else []  # noqa: PTH208 - as above
 
 
 def read(path: str) -> bytes:
-    """A file of ``/proc``."""
+    """The content of a file of ``/proc``."""
     with open(path, "rb") as file:  # noqa: PTH123 - as above
         return file.read()
 

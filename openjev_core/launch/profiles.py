@@ -17,18 +17,18 @@ class Profile:
     """How SGLang serves one model.
 
     Attributes:
-        name: What ``OPENJEV_PROFILE`` says.
+        name: The value of ``OPENJEV_PROFILE`` that selects it.
         summary: One line for a person.
         model: Hugging Face name of the weights.
-        revision: The revision that was tried; ``None`` for the newest.
+        revision: The revision that was tested; ``None`` for the newest.
         public_name: The model id that clients see.
         image: Container image that has SGLang, ``None`` where there is none.
         gpu: The accelerator that a deployment asks for.
         memory: Main memory that a deployment asks for, in MiB.
-        flags: SGLang's flags, by name; ``None`` for one without a value. Context length, address, names and paths
-            follow from the settings and are not among them.
+        flags: SGLang's flags, by name; a switch has ``None``. Context length, address, names and paths are not among
+            them: they follow from the settings.
         environment: Variables for SGLang's process.
-        preset: Settings that differ from the defaults, below what flags and environment say.
+        preset: Settings that differ from the defaults. Flags and environment win over them.
     """
 
     name: str

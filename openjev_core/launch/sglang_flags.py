@@ -1,4 +1,4 @@
-"""SGLang's command line: the profile's flags, the caller's over them, and those that are refused."""
+"""SGLang's command line: the profile's flags, the caller's flags over them, and the flags that are refused."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ BREAKS_ON_RUST = {
 }
 SECRET_FLAGS = ("--api-key", "--admin-api-key", "--ssl-keyfile-password")
 INTERPRETED = ("--host", "--port", "--context-length", *SECRET_FLAGS)
-"""Flags that are read here before they are passed on."""
+"""Flags whose values this module uses before it passes them on."""
 
 Flags = dict[str, tuple[str, ...]]
-"""Flag to its values; none for a switch."""
+"""From a flag to its values; a switch has none."""
 
 
 @frozen
@@ -53,9 +53,9 @@ class SGLangCommand:
 
     Attributes:
         argv: The command, without secrets.
-        secrets: Flags whose values must stay out of the process list, for a config file.
-        environment: Variables to add to, or with ``None`` to take from, the caller's.
-        url: Where it will listen.
+        secrets: From flag to value, for a config file: these values must stay out of the process list.
+        environment: Changes to the caller's environment. ``None`` removes a variable.
+        url: The address at which SGLang will listen.
     """
 
     argv: tuple[str, ...]
@@ -97,8 +97,8 @@ def sglang_command(
         "--context-length": (str(settings.max_input_tokens + CONTEXT_SLACK),),
     }
     if settings.frontend == "rust":
-        # It answers before SGLang's own warm-up is over, which is a plain call: together with a labelled one in a
-        # batch, that kills the scheduler. The Python front end is not well before.
+        # It answers before SGLang's own warm-up is over. That is a plain call, and together with a labelled call in
+        # one batch it kills the scheduler. The Python front end's health page waits for the warm-up.
         flags["--skip-server-warmup"] = ()
     if revision is not None:
         flags["--revision"] = (revision,)
@@ -108,7 +108,7 @@ def sglang_command(
     if api_key is not None and settings.frontend == "python":
         flags["--api-key"] = (api_key,)
     for name, values in given.items():
-        # SGLang's parser takes the last of several, so one that is named otherwise wins over a default too.
+        # SGLang's parser takes the last of several, so a flag under another name wins over a default too.
         flags.pop(name, None)
         flags[name] = values
     secrets = {name: " ".join(flags.pop(name)) for name in SECRET_FLAGS if name in flags}
@@ -165,7 +165,7 @@ def refuse(given: Flags, frontend: str) -> None:
 
 
 def reachable_host(host: str) -> str:
-    """Where to connect to for something that listens on ``host``."""
+    """The host to connect to for a server that listens on ``host``."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - compared with, not bound to
         return "127.0.0.1"
     return f"[{host.strip('[]')}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""SGLang as a child: started, waited for, watched, stopped."""
+"""SGLang as a child process: starting it, waiting until it is ready, passing on its log, stopping it."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ from openjev_core.backends.sglang.client import SGLangClient
 from openjev_core.errors import BackendError, StartupError
 from openjev_core.launch import guardian
 from openjev_core.launch.profiles import find_profile
-from openjev_core.launch.redaction import Redaction
 from openjev_core.launch.sglang_flags import SGLangCommand, sglang_command
-from openjev_core.launch.sglang_secrets import child_environment, delete, secret_values, write_secrets
+from openjev_core.launch.sglang_secrets import child_environment, delete, hidden_values, redacted, write_secrets
 from openjev_core.settings import Settings
 
 Log = Callable[[str], None]
 
 STOP_SECONDS = 15.0
-"""What an orderly stop leaves SGLang before it is killed."""
+"""Seconds between an orderly stop and SIGKILL."""
 PROGRESS_SECONDS = 15.0
 POLL_SECONDS = 0.5
 EXIT_POLL_SECONDS = 0.1
 REMEMBERED_LINES = 5
 CHUNK = 65_536
 PORTS = range(21_000, 32_000)
-"""Below where kernels take their own from (32,768 on Linux)."""
+"""Below the ports that kernels choose themselves (from 32,768 on, on Linux)."""
 PORT_TRIES = 200
 LINE_LIMIT = 2_000
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -50,10 +49,12 @@ class SGLangProcess:
     Attributes:
         url: Where it listens.
         api_key: The key that it asks for, if any.
-        marker: What its processes carry in their environment.
+        marker: A value in the environment of all its processes, by which they are found.
         guardian: The process that guards it.
         log: Takes its lines, without secrets.
-        last_lines: The latest of them.
+        hidden: The values that no line shows.
+        last_lines: The latest lines.
+        reader: Passes on what SGLang writes.
     """
 
     url: str
@@ -61,17 +62,17 @@ class SGLangProcess:
     marker: str
     guardian: asyncio.subprocess.Process
     log: Log
-    redaction: Redaction = field(repr=False)
+    hidden: tuple[str, ...] = field(repr=False)
     last_lines: deque[str] = field(factory=lambda: deque(maxlen=REMEMBERED_LINES))
     reader: asyncio.Task[None] | None = None
 
     @property
     def last_words(self) -> str:
-        """The end of its log, as the end of a sentence."""
+        """The last lines of its log, as the end of a sentence."""
         return f"; its last lines: {' | '.join(self.last_lines)}" if self.last_lines else ""
 
     async def wait(self) -> str:
-        """Wait for SGLang's end, make sure that all of it is gone, and say how it ended."""
+        """Wait until SGLang ends, kill what is left of it, and return how it ended."""
         code = await self.exit_code()
         await asyncio.to_thread(guardian.kill_all, lambda: guardian.marked(self.marker))
         if self.reader is not None:
@@ -79,19 +80,19 @@ class SGLangProcess:
         return f"{ending(code)}{self.last_words}"
 
     async def exit_code(self) -> int:
-        """Wait for the guardian's end.
+        """Wait until the guardian ends; returns its exit status.
 
         asyncio's own `wait` also waits for the pipes, which processes that outlived a killed guardian hold open.
         """
-        while (code := self.guardian.returncode) is None:  # noqa: ASYNC110 - nothing else tells
+        while (code := self.guardian.returncode) is None:  # noqa: ASYNC110 - asyncio offers no event for it
             await asyncio.sleep(EXIT_POLL_SECONDS)
         return code
 
     async def stop(self) -> None:
-        """Stop SGLang and everything that it started; returns when all of it is gone."""
+        """Stop SGLang and every process that it started. Returns when all of them are gone."""
         if self.guardian.returncode is None:
             if self.guardian.stdin is not None:
-                # Closing the pipe alone would kill SGLang at once: this gives it time to end its own way.
+                # Closing the pipe alone would kill SGLang at once: this line gives it time to end by itself.
                 self.guardian.stdin.write(guardian.STOP)
                 self.guardian.stdin.close()
             try:
@@ -101,12 +102,12 @@ class SGLangProcess:
                 self.guardian.kill()
         await asyncio.to_thread(guardian.kill_all, lambda: guardian.marked(self.marker))
         if self.reader is not None:
-            # Everything that held the pipe is gone: it ends by itself, and closes before the event loop does.
+            # Nothing holds the pipe any more, so the reader ends by itself, before the event loop closes.
             await asyncio.wait([self.reader], timeout=1)
             self.reader.cancel()
 
     async def pass_on_lines(self, output: asyncio.StreamReader) -> None:
-        """Give what SGLang writes to the log, line by line."""
+        """Pass on what SGLang writes to the log, line by line."""
         rest = b""
         while chunk := await output.read(CHUNK):
             *lines, rest = (rest + chunk).split(b"\n")
@@ -117,13 +118,13 @@ class SGLangProcess:
                 rest = b""
 
     def pass_on(self, raw: bytes) -> None:
-        """One line, without secrets and of bearable length."""
-        # Colours, and what a progress bar has overwritten, are for terminals.
+        """Log one line, without secrets and cut to :data:`LINE_LIMIT` characters."""
+        # Colours are for terminals, and so are the earlier states of a progress bar.
         plain = TERMINAL_CODES.sub("", raw.decode("utf-8", "replace").rstrip().rpartition("\r")[2])
-        line = self.redaction.clean(plain)
+        line = redacted(plain, self.hidden)
         if line:
             self.last_lines.append(line[:300])
-            # A log that cannot be written must not stop the reading: SGLang would hang on a full pipe.
+            # If the log cannot be written, reading goes on: SGLang would hang on a full pipe.
             with suppress(OSError, ValueError):
                 self.log(line if len(line) <= LINE_LIMIT else f"{line[:LINE_LIMIT]} ... ({len(line)} characters)")
 
@@ -137,16 +138,16 @@ async def launched_sglang(
     log: Log = lambda _: None,
     environ: Mapping[str, str] = os.environ,
 ) -> AsyncIterator[SGLangProcess]:
-    """Start SGLang with ``settings.sglang_python``; inside the block it is ready, after it nothing of it is left.
+    """Start SGLang with ``settings.sglang_python``. Inside the block it is ready; the end of the block stops it.
 
-    Should this process die inside the block, however suddenly, all of SGLang dies within seconds.
+    If this process dies inside the block, even by SIGKILL, all of SGLang dies within seconds.
 
     Args:
         settings: Which Python, profile, front end, model, limits and key.
         extra_flags: The caller's SGLang flags.
         tokenizer_dir: A local directory with the tokenizer.
         log: Takes progress and SGLang's own lines.
-        environ: What SGLang's environment is made from; ``OPENJEV_*`` is left out of it.
+        environ: The environment for SGLang, from which ``OPENJEV_*`` is left out.
 
     Raises:
         SettingsError: An unknown profile, or a flag that is refused.
@@ -196,17 +197,18 @@ async def start(
         env=dict(environment),
         start_new_session=True,
     )
-    hidden = Redaction.of([*command.secrets.values(), *secret_values(environment)])
+    hidden = hidden_values(command.secrets.values(), environment)
     return SGLangProcess(command.url, key, marker, process, log, hidden)
 
 
 async def ready(process: SGLangProcess, seconds: float) -> None:
-    """Wait until SGLang serves.
+    """Wait until SGLang serves, by its health page. No plain call of its own warm-up is running then.
 
-    Its health page says so, and no plain call is on its way then that a labelled one could meet.
+    Raises:
+        StartupError: SGLang ended, or was not ready in time.
     """
     client = SGLangClient(process.url, process.api_key)
-    began = told = time.monotonic()
+    began = reported = time.monotonic()
     ended = asyncio.create_task(process.wait())
     try:
         while True:
@@ -222,8 +224,8 @@ async def ready(process: SGLangProcess, seconds: float) -> None:
                     f"SGLang was not ready within {seconds:g} s; OPENJEV_STARTUP_TIMEOUT gives it more"
                     f"{process.last_words}"
                 )
-            if now - told > PROGRESS_SECONDS:
-                told = now
+            if now - reported > PROGRESS_SECONDS:
+                reported = now
                 process.log(f"waiting for SGLang: {now - began:.0f} s of at most {seconds:g} s")
     finally:
         ended.cancel()
@@ -231,7 +233,7 @@ async def ready(process: SGLangProcess, seconds: float) -> None:
 
 
 async def healthy(client: SGLangClient) -> bool:
-    """Whether the server says that it is well."""
+    """Whether the server's health page answers 200."""
     try:
         return await client.health(seconds=10.0)
     except BackendError:
@@ -239,7 +241,7 @@ async def healthy(client: SGLangClient) -> bool:
 
 
 def ending(code: int) -> str:
-    """How SGLang ended, from the guardian's exit status."""
+    """How SGLang ended, in words, from the guardian's exit status."""
     if code < 0:
         return f"the process that guards SGLang was killed by {signal_name(-code)}, and SGLang with it"
     if code > guardian.SIGNAL_BASE:
@@ -256,9 +258,9 @@ def signal_name(number: int) -> str:
 
 
 def free_port() -> int:
-    """A port that is free now, and likely still is when SGLang binds it after its model has loaded.
+    """A port that is free now, and most likely still free when SGLang binds it after its model has loaded.
 
-    Not one that the kernel would pick: out of those it also serves every outgoing connection.
+    It is none of the ports that the kernel picks itself, because those also serve every outgoing connection.
 
     Raises:
         StartupError: There is none.

@@ -6,8 +6,8 @@ import pytest
 
 from openjev_core.errors import SettingsError
 from openjev_core.launch.profiles import PROFILES, Profile, find_profile, model_source
-from openjev_core.launch.redaction import Redaction
 from openjev_core.launch.sglang_flags import parse_flags, sglang_command
+from openjev_core.launch.sglang_secrets import hidden_values, redacted
 from openjev_core.settings import Settings, load_settings
 
 PROFILE = Profile(
@@ -167,6 +167,7 @@ def test_a_profiles_revision_goes_with_its_model_alone(settings, expected):
     assert model_source(Settings(**settings), PROFILE) == expected
 
 
-def test_redaction_hides_the_longest_first_and_leaves_words_alone():
-    redaction = Redaction.of(["secret", "secret-and-more", "a", ""])
-    assert redaction.clean("a secret-and-more, secret, a") == "a [hidden], [hidden], a"
+def test_the_longest_secrets_are_hidden_first_and_words_are_left_alone():
+    hidden = hidden_values(["secret", "secret-and-more", "a", ""], {"HF_TOKEN": "hub-secret", "HOME": "/home/me"})
+    assert redacted("a secret-and-more, secret, hub-secret, a", hidden) == "a [hidden], [hidden], [hidden], a"
+    assert redacted("/home/me", hidden) == "/home/me"
