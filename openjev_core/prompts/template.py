@@ -82,7 +82,13 @@ def compile_template(template: ChatTemplate) -> Renderer:
     environment.globals["raise_exception"] = _raise_exception
     try:
         compiled = environment.from_string(template.source)
-    except jinja2.TemplateError as error:
+    except RecursionError:
+        raise StartupError(
+            "the model's chat template is nested too deep to be compiled; choose another model"
+        ) from None
+    except Exception as error:
+        # Templates come from model repositories. Python's compiler, to which Jinja hands its own code, refuses some
+        # that Jinja takes: SyntaxError for 200 brackets in one another, MemoryError, ValueError for a null character.
         raise StartupError(f"the model's chat template is not valid Jinja: {error}; choose another model") from error
     return Renderer(compiled, {"bos_token": template.bos_token, "eos_token": template.eos_token})
 

@@ -10,11 +10,13 @@ from typing import Any
 from attrs import frozen
 from tokenizers import Tokenizer as HfTokenizer
 
-from openjev_core.backends.protocol import ChatTemplate
+from openjev_core.backends.protocol import MAX_CONTROL_TOKEN, ChatTemplate
 from openjev_core.errors import StartupError
 from openjev_core.prompts.pieces import Pieces, pieces_of
 
 FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+MAX_FILE = 256 * 2**20
+"""Bytes of one of them. The largest tokenizer.json of a model has some 35 MB."""
 
 
 @frozen
@@ -68,7 +70,11 @@ def tokenizer_directory(source: str, revision: str | None = None) -> Path:
     Raises:
         StartupError: It is no directory and cannot be fetched.
     """
-    return Path(source) if Path(source).is_dir() else _download(source, revision)
+    try:
+        is_directory = Path(source).is_dir()
+    except OSError as error:
+        raise StartupError(f"model: cannot read {source[:200]!r}: {error.strerror}") from None
+    return Path(source) if is_directory else _download(source, revision)
 
 
 def tokenizer_from(definition: Mapping[str, Any]) -> PlainTokenizer:
@@ -81,11 +87,18 @@ def tokenizer_from(definition: Mapping[str, Any]) -> PlainTokenizer:
         plain_form = HfTokenizer.from_str(json.dumps(plain))
     except Exception as error:
         raise StartupError(f"tokenizer.json cannot be read by the tokenizers library: {error}") from error
+    control_tokens = {token["content"]: token["id"] for token in added}
+    longest = max(control_tokens, key=len, default="")
+    if len(longest) > MAX_CONTROL_TOKEN:
+        raise StartupError(
+            f"tokenizer.json: added_tokens: a control token of {len(longest)} characters (id "
+            f"{control_tokens[longest]}); at most {MAX_CONTROL_TOKEN} are taken"
+        )
     return PlainTokenizer(
         plain_form,
         whole_form,
         pieces_of(plain, plain_form),
-        {token["content"]: token["id"] for token in added},
+        control_tokens,
         # Ids need not be dense: the vocabulary ends after the highest one.
         max(whole_form.get_vocab(with_added_tokens=True).values()) + 1,
     )
@@ -93,16 +106,32 @@ def tokenizer_from(definition: Mapping[str, Any]) -> PlainTokenizer:
 
 def _chat_template(directory: Path, config: Mapping[str, Any]) -> ChatTemplate:
     path = directory / "chat_template.jinja"
-    source = path.read_text("utf-8") if path.exists() else config.get("chat_template")
-    if isinstance(source, list):
-        named = {item["name"]: item["template"] for item in source}
-        source = named.get("default")
-    if not isinstance(source, str):
+    if path.exists():
+        try:
+            source = _read(path).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise StartupError(f"{path} is no UTF-8: {error.reason} at byte {error.start}") from None
+    else:
+        source = _template_in(config.get("chat_template"), directory)
+    return ChatTemplate(source, _token_text(config.get("bos_token")), _token_text(config.get("eos_token")))
+
+
+def _template_in(value: Any, directory: Path) -> str:
+    """The template in the field ``chat_template`` of a config: text, or a list of named templates."""
+    if value is None:
         raise StartupError(
             f"{directory.name}: no chat template, neither chat_template.jinja nor one in tokenizer_config.json; "
             "openjev needs an instruction-tuned model that has one"
         )
-    return ChatTemplate(source, _token_text(config.get("bos_token")), _token_text(config.get("eos_token")))
+    if isinstance(value, list):
+        named = [item for item in value if isinstance(item, dict) and item.get("name") == "default"]
+        value = named[0].get("template") if named else None
+    if not isinstance(value, str):
+        raise StartupError(
+            f"{directory / 'tokenizer_config.json'}: chat_template: expected text, or a list of objects with name and "
+            "template, one of them named default"
+        )
+    return value
 
 
 def _token_text(token: Any) -> str:
@@ -112,22 +141,30 @@ def _token_text(token: Any) -> str:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        fault = "is no file" if path.exists() else "is missing"
-        raise StartupError(f"{path} {fault}; name a directory or Hugging Face model that has it")
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(_read(path))
     except RecursionError:
         raise StartupError(
             f"{path} is nested too deep to be read; download it again, or choose another model"
         ) from None
-    except OSError as error:
-        raise StartupError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise StartupError(f"{path} is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise StartupError(f"{path} holds no JSON object")
     return content
+
+
+def _read(path: Path) -> bytes:
+    """The bytes of a model's file. A pipe or a device could be read for ever, so only plain files are."""
+    if not path.is_file():
+        fault = "is no plain file" if path.exists() else "is missing"
+        raise StartupError(f"{path} {fault}; name a directory or Hugging Face model that has it")
+    try:
+        if path.stat().st_size > MAX_FILE:
+            raise StartupError(f"{path} has {path.stat().st_size} bytes; at most {MAX_FILE} are read")
+        return path.read_bytes()
+    except OSError as error:
+        raise StartupError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _download(source: str, revision: str | None) -> Path:

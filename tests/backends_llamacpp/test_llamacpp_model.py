@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 
 import httpx
@@ -183,6 +184,19 @@ class TestFiles:
     async def test_that_are_folders_are_refused(self, tmp_path):
         with pytest.raises(StartupError, match="found the folder"):
             await opened(model=str(tmp_path))
+
+    async def test_that_are_pipes_are_refused(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        os.mkfifo("pipe")
+        (tmp_path / "org").mkdir()
+        os.mkfifo("org/pipe.gguf")
+        for model in ("pipe", "org/pipe.gguf", str(tmp_path / "pipe"), "/dev/zero"):
+            with pytest.raises(StartupError, match=f"found the pipe or device '{model}'"):
+                await opened(model=model)
+
+    async def test_whose_names_are_too_long_are_refused(self):
+        with pytest.raises(StartupError, match=r"model: cannot read 'x+': File name too long"):
+            await opened(model="x" * 5000)
 
     async def test_that_are_no_models_are_refused(self, tmp_path):
         path = tmp_path / "notes.gguf"

@@ -69,3 +69,20 @@ def test_special_tokens_of_the_model():
 def test_what_is_no_template_ends_the_start(source):
     with pytest.raises(StartupError, match="not valid Jinja"):
         compile_template(chat_template(source))
+
+
+@pytest.mark.parametrize(
+    ("source", "fault"),
+    [
+        ("{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}", "nested too deep to be compiled"),
+        ("{{ " + "[" * 250 + "]" * 250 + " }}", "nested too deep to be compiled"),
+        ("{% if x %}" * 5000 + "{% endif %}" * 5000, "nested too deep to be compiled"),
+        ("{% for a in b %}" * 30 + "{% endfor %}" * 30, "not valid Jinja: too many statically nested blocks"),
+        ("{{ " + "9" * 5000 + " }}", "not valid Jinja: Exceeds the limit"),
+    ],
+    ids=["parentheses", "brackets", "blocks", "loops", "digits"],
+)
+def test_what_compilers_give_up_on_ends_the_start_in_one_line(source, fault):
+    with pytest.raises(StartupError, match=fault) as refused:
+        compile_template(chat_template(source))
+    assert 1 == len(str(refused.value).splitlines())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from tiny_tokenizer import TEMPLATE, write_tiny_tokenizer
@@ -61,7 +62,62 @@ def test_truncation_and_padding_are_none_of_ours(model):
     assert 5 == len(tokenizer.encode("a b c")) == len(tokenizer.encode("a b c", control=True))
 
 
+def broken(name, content):
+    """A change that gives a model's file this content."""
+    return lambda model: (model / name).write_bytes(content)
+
+
+def piped(name):
+    def change(model):
+        (model / name).unlink()
+        os.mkfifo(model / name)
+
+    return change
+
+
+def templates(*values):
+    """A change after which the config alone has templates, and this list of them."""
+
+    def change(model):
+        (model / "chat_template.jinja").unlink()
+        config(model, chat_template=list(values))
+
+    return change
+
+
+def sparse(model):
+    with (model / "tokenizer.json").open("wb") as file:
+        file.truncate(2**40)
+
+
+def long_token(model):
+    definition = json.loads((model / "tokenizer.json").read_text())
+    definition["added_tokens"].append({**definition["added_tokens"][0], "content": "<" * 6000, "id": 400})
+    (model / "tokenizer.json").write_text(json.dumps(definition))
+
+
+NO_TEMPLATE = "tokenizer_config.json: chat_template: expected text, or a list of objects with name and template"
 FAULTS = {
+    "tokenizer of brackets": (broken("tokenizer.json", b"[" * 100_000), "tokenizer.json is nested too deep"),
+    "config of brackets": (
+        broken("tokenizer_config.json", b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+        "tokenizer_config.json is nested too deep",
+    ),
+    "brackets that Python reads": (
+        broken("tokenizer.json", b'{"a": ' + b"[" * 500 + b"]" * 500 + b"}"),
+        "tokenizer.json cannot be read by the tokenizers library",
+    ),
+    "no text": (broken("tokenizer.json", b"\xff\xfe\xfd"), "tokenizer.json is not JSON"),
+    "a pipe": (piped("tokenizer.json"), "tokenizer.json is no plain file"),
+    "a template that is a pipe": (piped("chat_template.jinja"), "chat_template.jinja is no plain file"),
+    "a terabyte": (sparse, "tokenizer.json has 1099511627776 bytes; at most 268435456 are read"),
+    "a long control token": (long_token, r"added_tokens: a control token of 6000 characters \(id 400\); at most 256"),
+    "a template that is no text": (broken("chat_template.jinja", b"a\xff"), "chat_template.jinja is no UTF-8: .* 1$"),
+    "templates without names": (templates({"x": 1}), NO_TEMPLATE),
+    "templates that are names": (templates("a"), NO_TEMPLATE),
+    "no template by default": (templates({"name": "tool_use", "template": "x"}), NO_TEMPLATE),
+    "a template by default that is none": (templates({"name": "default", "template": 3}), NO_TEMPLATE),
+    "a template that is a number": (lambda m: (templates()(m), config(m, chat_template=3)), NO_TEMPLATE),
     "no tokenizer": (lambda m: (m / "tokenizer.json").unlink(), "tokenizer.json is missing"),
     "no JSON": (lambda m: (m / "tokenizer.json").write_text("{"), "tokenizer.json is not JSON"),
     "no object": (lambda m: (m / "tokenizer.json").write_text("[]"), "tokenizer.json holds no JSON object"),
@@ -81,8 +137,14 @@ FAULTS = {
 def test_what_will_not_do_is_told_by_file(model, what):
     change, said = FAULTS[what]
     change(model)
-    with pytest.raises(StartupError, match=said):
+    with pytest.raises(StartupError, match=said) as refused:
         load_tokenizer(str(model))
+    assert 1 == len(str(refused.value).splitlines())
+
+
+def test_a_name_that_no_file_can_have():
+    with pytest.raises(StartupError, match=r"model: cannot read 'x+': File name too long"):
+        load_tokenizer("x" * 5000)
 
 
 def test_a_name_that_cannot_be_fetched(monkeypatch):

@@ -1,20 +1,24 @@
 """The header of a GGUF file: what has to be known about a model before it is loaded.
 
-The ``gguf`` package reads it too, and brings numpy and 2 s for 49,000 tokens; this takes 30 ms, because it decodes
-the few values that are asked for and steps over the rest. Layout: magic, version, counts, then key, type and value
-one after another; a string is its length and its bytes, an array its element type, its length and its elements.
+The ``gguf`` package reads it too, and needs numpy and 2 s for 49,000 tokens. This takes 30 ms, because it decodes the
+few values that are needed and steps over the rest. Layout: magic, version, counts, then key, type and value one after
+another; a string is its length and its bytes, an array its element type, its length and its elements.
+
+A file may claim anything, and a sparse one of a terabyte takes no space on a disk. So what is read one by one is
+counted, and a file that holds more than any model does is refused.
 """
 
 from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
+from openjev_core.backends.protocol import MAX_CONTROL_TOKEN
 from openjev_core.errors import StartupError
 
 MAGIC = b"GGUF"
@@ -22,21 +26,20 @@ VERSIONS = (2, 3)
 STRING, ARRAY = 8, 9
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 MAX_DEPTH = 4
-"""Arrays in arrays in arrays are not met in models; a file of nothing else must not exhaust the stack."""
+"""Levels of arrays in arrays. Models have one, rarely two."""
+MAX_KEYS = 65_536
+"""Models have some forty keys."""
+MAX_ELEMENTS = 4 * 2**20
+"""Elements that are read one by one, in all arrays together. Gemma's vocabulary and merges have 1.3 million."""
+MAX_TEXT = 64 * 2**20
+"""Bytes of all texts that are read. Gemma's vocabulary has 3 MB."""
 
-WANTED = frozenset(
-    {
-        "general.architecture",
-        "general.name",
-        "tokenizer.ggml.tokens",
-        "tokenizer.ggml.token_type",
-        "tokenizer.ggml.bos_token_id",
-        "tokenizer.ggml.eos_token_id",
-        "tokenizer.ggml.eot_token_id",
-        "tokenizer.ggml.eom_token_id",
-    }
-)
+TOKENS, TYPES, ARCHITECTURE = "tokenizer.ggml.tokens", "tokenizer.ggml.token_type", "general.architecture"
+ENDINGS = tuple(f"tokenizer.ggml.{name}_token_id" for name in ("bos", "eos", "eot", "eom"))
+WANTED = frozenset({ARCHITECTURE, TOKENS, TYPES, *ENDINGS})
 WANTED_ENDING = ".context_length"
+
+WORDS: Mapping[type, str] = {str: "text", int: "integer", tuple: "array"}
 
 UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4
 """Token types that llama.cpp looks for in text before it tokenizes what is left."""
@@ -61,7 +64,7 @@ def read_header(path: Path) -> GgufHeader:
     """Read the header of a GGUF file.
 
     Raises:
-        StartupError: The file is not there, cannot be read, or is no GGUF of a language model; names the file.
+        StartupError: The file is not there, cannot be read, or is no GGUF of a language model; names file and field.
     """
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -70,94 +73,151 @@ def read_header(path: Path) -> GgufHeader:
             return _header(Cursor(data).metadata())
     except OSError as error:
         raise StartupError(f"cannot read the model file {path}: {error.strerror or error}") from None
-    except (struct.error, KeyError, TypeError, ValueError, IndexError) as error:
-        # ValueError: mmap of an empty file, text that is no UTF-8. StartupErrors pass.
+    except ValueError as error:  # also mmap's, of an empty file
         raise StartupError(
-            f"{path} is no complete GGUF of a language model ({type(error).__name__}: {error}); "
-            "download it again, or choose another"
+            f"{path} is no complete GGUF of a language model: {error}; download it again, or choose another"
         ) from None
 
 
 class Cursor:
-    """A place in a GGUF's bytes."""
+    """A place in a GGUF's bytes, and what was read before it.
+
+    Attributes:
+        elements: Elements of arrays that were read one by one.
+        text: Bytes of texts that were read.
+    """
 
     def __init__(self, data: mmap.mmap | bytes) -> None:
         self._data = data
         self._at = len(MAGIC)
+        self.elements = 0
+        self.text = 0
 
     def metadata(self) -> dict[str, Any]:
-        """The wanted keys' values."""
+        """The wanted keys' values.
+
+        Raises:
+            ValueError: The bytes are no header; says which field is wrong.
+        """
         (version,) = self._unpack("<I")
         if version not in VERSIONS:
             raise ValueError(f"GGUF version {version}; versions 2 and 3 in little-endian order are read")
         _, count = self._unpack("<QQ")
+        if count > MAX_KEYS:
+            raise ValueError(f"it claims {count} fields, and at most {MAX_KEYS} are read")
         found = {}
-        for _ in range(count):
-            key = self._bytes().decode("utf-8")
-            (kind,) = self._unpack("<I")
-            if key in WANTED or key.endswith(WANTED_ENDING):
-                found[key] = self._value(kind, 0)
-            else:
-                self._skip(kind, 0)
+        for number in range(1, count + 1):
+            key = None
+            try:
+                key = self._text("strict")
+                (kind,) = self._unpack("<I")
+                if key in WANTED or key.endswith(WANTED_ENDING):
+                    found[key] = self._value(kind, 0)
+                else:
+                    self._skip(kind, 0)
+            except ValueError as error:
+                name = "its name" if key is None else repr(key[:80])
+                raise ValueError(f"field {number} of {count}, {name}: {error}") from None
         return found
 
     def _unpack(self, layout: str) -> tuple[Any, ...]:
-        values = struct.unpack_from(layout, self._data, self._at)
-        self._at += struct.calcsize(layout)
-        return values
+        start = self._at
+        self._advance(struct.calcsize(layout))
+        return struct.unpack_from(layout, self._data, start)
 
-    def _bytes(self) -> bytes:
-        (length,) = self._unpack("<Q")
-        start, self._at = self._at, self._at + length
+    def _advance(self, size: int) -> None:
+        self._at += size
         if self._at > len(self._data):
             raise ValueError("it ends in the middle of its header")
-        return self._data[start : self._at]
+
+    def _text(self, errors: str) -> str:
+        (length,) = self._unpack("<Q")
+        self.text += length
+        if self.text > MAX_TEXT:
+            raise ValueError(f"more than {MAX_TEXT} bytes of text")
+        start = self._at
+        self._advance(length)
+        return self._data[start : self._at].decode("utf-8", errors)
 
     def _value(self, kind: int, depth: int) -> Any:
         if kind == STRING:
-            return self._bytes().decode("utf-8", "replace")
+            return self._text("replace")
         if kind == ARRAY:
             element, count = self._array(depth)
+            self._count(count)
             if element in SCALARS:
                 return self._unpack(f"<{count}{SCALARS[element]}")
             return tuple(self._value(element, depth + 1) for _ in range(count))
-        return self._unpack(f"<{SCALARS[kind]}")[0]
+        return self._unpack(f"<{layout_of(kind)}")[0]
 
     def _skip(self, kind: int, depth: int) -> None:
         if kind == STRING:
-            self._bytes()
+            (length,) = self._unpack("<Q")
+            self._advance(length)
         elif kind == ARRAY:
             element, count = self._array(depth)
             if element in SCALARS:
-                self._at += count * struct.calcsize(f"<{SCALARS[element]}")
+                self._advance(count * struct.calcsize(f"<{SCALARS[element]}"))
             else:
+                self._count(count)
                 for _ in range(count):
                     self._skip(element, depth + 1)
         else:
-            self._at += struct.calcsize(f"<{SCALARS[kind]}")
+            self._advance(struct.calcsize(f"<{layout_of(kind)}"))
 
     def _array(self, depth: int) -> tuple[int, int]:
         element, count = self._unpack("<IQ")
-        # Every element takes a byte at least: a count beyond the file is damage, found before memory is asked for.
-        if depth == MAX_DEPTH or count > len(self._data):
-            raise ValueError("an array that cannot be")
+        if depth == MAX_DEPTH:
+            raise ValueError(f"arrays in arrays, more than {MAX_DEPTH} deep")
         return element, count
+
+    def _count(self, elements: int) -> None:
+        self.elements += elements
+        if self.elements > MAX_ELEMENTS:
+            raise ValueError(f"an array of {elements} elements; at most {MAX_ELEMENTS} are read")
+
+
+def layout_of(kind: int) -> str:
+    """The :mod:`struct` layout of a scalar type."""
+    if kind not in SCALARS:
+        raise ValueError(f"a value of the unknown type {kind}")
+    return SCALARS[kind]
 
 
 def _header(metadata: Mapping[str, Any]) -> GgufHeader:
-    tokens: Sequence[str] = metadata["tokenizer.ggml.tokens"]
-    types: Sequence[int] = metadata["tokenizer.ggml.token_type"]
+    architecture: str = _field(metadata, ARCHITECTURE, str)
+    context_length: int = _field(metadata, architecture + WANTED_ENDING, int)
+    if context_length < 1:
+        raise ValueError(f"{architecture}{WANTED_ENDING} is {context_length}")
+    tokens: tuple[str, ...] = _field(metadata, TOKENS, tuple)
+    types: tuple[int, ...] = _field(metadata, TYPES, tuple)
+    if not all(isinstance(token, str) for token in tokens):
+        raise ValueError(f"{TOKENS} is no array of texts")
+    if len(types) != len(tokens):
+        raise ValueError(f"{TYPES} has {len(types)} elements, and {TOKENS} {len(tokens)}")
     special = {
         text: token
         for token, (text, kind) in enumerate(zip(tokens, types, strict=True))
         if kind in (UNKNOWN, CONTROL, USER_DEFINED)
     }
-    for key, token in metadata.items():
-        if key.endswith("_token_id") and token < len(tokens):
+    for name in ENDINGS:
+        token = _field(metadata, name, int) if name in metadata else len(tokens)
+        if 0 <= token < len(tokens):
             # Models whose file types an ending as an ordinary token: llama.cpp corrects them when it loads.
             special.setdefault(tokens[token], token)
-    return GgufHeader(
-        context_length=int(metadata[metadata["general.architecture"] + WANTED_ENDING]),
-        tokens=tuple(tokens),
-        special=special,
-    )
+    longest = max(special, key=len, default="")
+    if len(longest) > MAX_CONTROL_TOKEN:
+        raise ValueError(
+            f"{TOKENS} has a control token of {len(longest)} characters (id {special[longest]}); at most "
+            f"{MAX_CONTROL_TOKEN} are taken"
+        )
+    return GgufHeader(context_length=context_length, tokens=tokens, special=special)
+
+
+def _field(metadata: Mapping[str, Any], name: str, kind: type) -> Any:
+    """The value of a field, which is there and of this very type: a truth value is no integer here."""
+    if name not in metadata:
+        raise ValueError(f"it has no {name}")
+    if type(metadata[name]) is not kind:
+        raise ValueError(f"{name} is no {WORDS[kind]}")
+    return metadata[name]

@@ -62,10 +62,14 @@ def find_model(model: str | None, revision: str | None, progress: Callable[[str]
         verify_demo_model(path)
         return demo_file(path)
     path = Path(model).expanduser()
-    if path.is_file():
-        return local_file(path)
-    if path.is_dir():
-        raise StartupError(f"model: expected {ACCEPTED}, found the folder {model!r}; name one of its .gguf files")
+    try:
+        if path.is_file():
+            return local_file(path)
+        kind = "folder" if path.is_dir() else "pipe or device" if path.exists() else None
+    except OSError as error:
+        raise StartupError(f"model: cannot read {model[:200]!r}: {error.strerror}") from None
+    if kind is not None:
+        raise StartupError(f"model: expected {ACCEPTED}, found the {kind} {model!r}; name a .gguf file")
     named = HUB_NAME.fullmatch(model)
     # A `models/x.gguf` that is not there is a mistyped path; three parts and more may be a file of a repository.
     if named is None or model.startswith((".", "/", "~")) or (model.endswith(".gguf") and not named["file"]):
