@@ -74,7 +74,8 @@ async def find_server(url: str, api_key: str | None) -> Server:
                     "OPENJEV_BACKEND_API_KEY must be the server's --api-key"
                 )
     raise StartupError(
-        f"{expected}, found a server that is neither; tried {', '.join(tried)}. Give the address of one with --connect"
+        f"{expected}, found a server that is neither, or not ready; tried {', '.join(tried)}. Give the address of one "
+        "with --connect"
     )
 
 

@@ -108,13 +108,18 @@ async def test_an_unknown_server_is_refused_with_what_was_tried(pages, tried, mo
         with pytest.raises(StartupError) as refused:
             await find_server(url, None)
     said = str(refused.value)
-    assert said.startswith(f"connect: expected an SGLang or a llama-server at {url}, found a server that is neither;")
+    assert said.startswith(
+        f"connect: expected an SGLang or a llama-server at {url}, found a server that is neither, or not ready;"
+    )
     assert tried in said
     assert said.endswith("Give the address of one with --connect")
 
 
 async def test_an_openjev_is_none():
-    with live_server() as server, pytest.raises(StartupError, match=r"found a server that is neither; tried GET /mod"):
+    with (
+        live_server() as server,
+        pytest.raises(StartupError, match=r"found a server that is neither, or not ready; tried GET /mod"),
+    ):
         await find_server(server.url, None)
 
 

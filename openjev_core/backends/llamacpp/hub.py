@@ -1,4 +1,4 @@
-"""GGUF files from the Hugging Face Hub: which one of a repository, and getting it."""
+"""GGUF files from the Hugging Face Hub: choosing one of a repository, and downloading it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from huggingface_hub.utils import tqdm  # type: ignore[attr-defined]  # document
 from openjev_core.errors import StartupError
 
 PREFERRED = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M")
-"""Of several quantizations: the smallest that loses next to nothing, and is the fastest to prefill on a CPU, first."""
+"""Which of several quantizations to take. Q8_0 is first: it loses next to nothing, and a CPU prefills it fastest."""
 PART = re.compile(r"-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf$", re.IGNORECASE)
 REPORT_EVERY = 5
 """Percent."""
@@ -33,7 +33,7 @@ REPORT_EVERY = 5
 def download(
     repo: str, file: str | None, quant: str | None, revision: str | None, progress: Callable[[str], None]
 ) -> Path:
-    """One model of a repository, from the cache where it is there; of a split model all parts, and the first's path.
+    """The path of one model of a repository; of a split model, the first part's. Downloads what the cache lacks.
 
     Args:
         repo: ``ORG/REPO``.
@@ -43,7 +43,7 @@ def download(
         progress: Takes lines for a person.
 
     Raises:
-        StartupError: Says whether the repository, the revision, the file or the network is missing.
+        StartupError: The repository, the revision, the file or the network is missing; says which.
     """
     name = repo if revision is None else f"{repo} at revision {revision}"
     try:
@@ -74,7 +74,7 @@ def download(
 
 
 def gguf_files(repo: str, revision: str | None) -> list[str]:
-    """The repository's GGUF files; those in the cache when the Hub cannot be reached."""
+    """The names of the repository's GGUF files; of those in the cache, when the Hub cannot be reached."""
     try:
         found: Iterable[str] = HfApi().list_repo_files(repo, revision=revision)
     except (httpx.TransportError, OfflineModeIsEnabled):
@@ -84,10 +84,10 @@ def gguf_files(repo: str, revision: str | None) -> list[str]:
 
 
 def choose(files: Sequence[str], quant: str | None, name: str) -> str:
-    """The one file to load.
+    """The name of the file to load.
 
     Raises:
-        StartupError: There is none, or several and no reason to prefer one.
+        StartupError: There is none, or there are several and none is preferred.
     """
     if not files:
         raise StartupError(
@@ -110,12 +110,12 @@ def choose(files: Sequence[str], quant: str | None, name: str) -> str:
 
 
 def contains(file: str, quant: str) -> bool:
-    """Whether ``quant`` stands in the file's name as a whole word: ``Q4_K`` is not in ``Q4_K_M``."""
+    """Whether the file's name has ``quant`` as a whole word: ``Q4_K_M`` does not have ``Q4_K``."""
     return re.search(rf"(?<![A-Za-z0-9_]){re.escape(quant)}(?![A-Za-z0-9_])", file, re.IGNORECASE) is not None
 
 
 def parts(file: str) -> list[str]:
-    """All files of a model that is split into several; just ``file`` when it is not."""
+    """The names of all parts of a split model; ``file`` alone when the model is not split."""
     part = PART.search(file)
     if part is None:
         return [file]
@@ -124,7 +124,7 @@ def parts(file: str) -> list[str]:
 
 
 def reporting(progress: Callable[[str], None], file: str) -> type[tqdm]:
-    """A progress bar that reports in lines instead of drawing."""
+    """A progress bar class that reports in lines and draws nothing."""
 
     class Reporting(tqdm):
         reported = -REPORT_EVERY
@@ -134,7 +134,7 @@ def reporting(progress: Callable[[str], None], file: str) -> type[tqdm]:
             super().__init__(*args, **{**options, "disable": False, "file": io.StringIO()})  # type: ignore[no-untyped-call]
 
         def display(self, *_: Any, **__: Any) -> None:
-            """Report when there is news."""
+            """Report when another :data:`REPORT_EVERY` percent are there."""
             if not self.total:
                 return
             percent = int(100 * self.n / self.total)
@@ -146,7 +146,7 @@ def reporting(progress: Callable[[str], None], file: str) -> type[tqdm]:
 
 
 def offline(name: str) -> str:
-    """What to do without a network."""
+    """The message for a machine without a network."""
     return (
         f"model: the Hugging Face Hub cannot be reached, and {name} is not in its cache on this machine: check the "
         "network and HF_HUB_OFFLINE, or give the path of a .gguf file"

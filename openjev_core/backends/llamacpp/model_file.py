@@ -36,7 +36,7 @@ class ModelFile:
     Attributes:
         path: The file; of a split model, its first part.
         public_name: What clients see, unless the settings say otherwise.
-        demo: It is the demo model.
+        demo: True for the demo model.
         release_date: ISO date, where it is known.
     """
 
@@ -47,7 +47,7 @@ class ModelFile:
 
 
 def find_model(model: str | None, revision: str | None, progress: Callable[[str], None]) -> ModelFile:
-    """The file that ``model`` means; downloads it when it has to. Blocks.
+    """The file that ``model`` names; downloads it when it is not on this machine. Blocks.
 
     Args:
         model: A path, a Hugging Face name, or ``None`` for the demo model.
@@ -55,7 +55,7 @@ def find_model(model: str | None, revision: str | None, progress: Callable[[str]
         progress: Takes lines for a person.
 
     Raises:
-        StartupError: There is no such file or repository, or it cannot be had now.
+        StartupError: There is no such file or repository, or it cannot be read or downloaded now.
     """
     if model is None:
         path = demo_model_path()
@@ -81,31 +81,28 @@ def find_model(model: str | None, revision: str | None, progress: Callable[[str]
 
 
 def demo_file(path: Path) -> ModelFile:
-    """The demo model's file."""
+    """The demo model, whose file is at ``path``."""
     return ModelFile(path=path, public_name=DEMO_PUBLIC_NAME, demo=True, release_date=DEMO_RELEASE_DATE)
 
 
 def local_file(path: Path) -> ModelFile:
-    """A file that the user named. The demo model stays what it is under whatever name."""
+    """A file that the user named. The demo model is recognised under any name."""
     try:
-        shipped = demo_model_path()
+        size = demo_model_path().stat().st_size
     except StartupError:
-        shipped = None
-    if shipped is not None and path.stat().st_size == shipped.stat().st_size:
-        try:
-            verify_demo_model(path)
-        except StartupError:
-            pass
-        else:
-            return demo_file(path)
+        size = None
+    if path.stat().st_size == size and sha256(path) == DEMO_SHA256:
+        return demo_file(path)
     return ModelFile(path=path, public_name=path.stem)
 
 
 def demo_model_path() -> Path:
-    """Where the demo model's file is. The package that carries it is never imported: it would bring its own CLI.
+    """The path of the demo model's file.
+
+    The package that carries it is never imported: it would need packages of its own, a command line among them.
 
     Raises:
-        StartupError: It is not installed, or without its file.
+        StartupError: The package is not installed, or has lost the file.
     """
     try:
         listed = files(DEMO_DISTRIBUTION) or []
@@ -124,15 +121,20 @@ def demo_model_path() -> Path:
 
 
 def verify_demo_model(path: Path) -> None:
-    """Check the file's bytes against the released ones; reads 93 MB, about 0.1 s.
+    """Compare the file's bytes with the released ones.
 
     Raises:
         StartupError: They differ.
     """
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = sha256(path)
     if found != DEMO_SHA256:
         raise StartupError(
             f"the demo model's file {path} is damaged or another one: expected sha256 {DEMO_SHA256}, found {found}; "
             f"reinstall {DEMO_DISTRIBUTION}, {OTHERWISE}"
         )
+
+
+def sha256(path: Path) -> str:
+    """The file's digest, in hexadecimal digits. The demo model's 98 MB take 0.1 s."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
