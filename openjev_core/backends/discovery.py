@@ -86,6 +86,7 @@ async def read_page(client: httpx.AsyncClient, url: str) -> tuple[int, Mapping[s
         async for chunk in response.aiter_raw():
             content += chunk
             if len(content) > MAX_PAGE:
+                content = b""
                 break
     try:
         page = orjson.loads(content)

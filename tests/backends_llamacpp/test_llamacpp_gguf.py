@@ -119,7 +119,7 @@ def test_a_long_control_token_is_refused(tmp_path):
 
 
 class TestFilesThatClaimMore:
-    """A sparse file may be of any length, and takes no place: what is read of one is counted, and little is kept."""
+    """A sparse file takes no place, whatever it claims: what is read of one is counted, and little is kept."""
 
     @pytest.fixture(autouse=True)
     def _little_is_kept(self):
@@ -130,7 +130,7 @@ class TestFilesThatClaimMore:
         assert peak < 16 * 2**20
 
     @staticmethod
-    def sparse(tmp_path, beginning, size=2**40):
+    def sparse(tmp_path, beginning, size=2**26):
         path = tmp_path / "model.gguf"
         with path.open("wb") as file:
             file.write(beginning)
@@ -156,7 +156,7 @@ class TestFilesThatClaimMore:
         with pytest.raises(StartupError, match=complaint):
             read_header(self.sparse(tmp_path, beginning))
 
-    def test_may_hold_a_long_array_and_a_long_text_that_nobody_needs(self, tmp_path):
+    def test_may_hold_a_long_array_that_nobody_needs(self, tmp_path):
         skipped = entry("x", 9, array(0, 2**30, b""))
         beginning = gguf(extra=[skipped])
         path = self.sparse(tmp_path, beginning, len(beginning) + 2**30)

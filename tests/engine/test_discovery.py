@@ -99,7 +99,8 @@ async def test_a_key_that_is_refused_is_said_so(demo_engine):
         ({"/props": (503, {"error": "no workers"})}, "GET /props (503)"),
         ({"/model_info": (200, {"model_path": 3})}, "GET /model_info (200)"),
         ({"/model_info": (302, b"")}, "GET /model_info (302)"),
-        ({"/model_info": (200, b"x" * 100)}, "GET /model_info (200)"),
+        ({"/model_info": (500, {"model_path": "org/Model"})}, "GET /model_info (500)"),
+        ({"/model_info": (200, {"model_path": "x" * 100})}, "GET /model_info (200)"),
     ],
 )
 async def test_an_unknown_server_is_refused_with_what_was_tried(pages, tried, monkeypatch):
