@@ -14,9 +14,6 @@ from typing import Protocol
 import orjson
 from attrs import frozen
 
-MAX_CONTROL_TOKEN = 256
-"""Characters of a control token. Those of models have some thirty; looking for longer ones costs more."""
-
 
 @frozen
 class Branch:
@@ -151,10 +148,7 @@ class Tokenizer(Protocol):
 
     @property
     def control_tokens(self) -> Mapping[str, int]:
-        """Every text that the model's own front end would read as one control or added token, with its id.
-
-        None has more than :data:`MAX_CONTROL_TOKEN` characters.
-        """
+        """Every text that the model's own front end would read as one control or added token, with its id."""
         ...
 
     def encode(self, text: str, *, control: bool = False) -> list[int]:

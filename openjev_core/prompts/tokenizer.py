@@ -10,7 +10,7 @@ from typing import Any
 from attrs import frozen
 from tokenizers import Tokenizer as HfTokenizer
 
-from openjev_core.backends.protocol import MAX_CONTROL_TOKEN, ChatTemplate
+from openjev_core.backends.protocol import ChatTemplate
 from openjev_core.errors import StartupError
 from openjev_core.prompts.pieces import Pieces, pieces_of
 
@@ -87,18 +87,11 @@ def tokenizer_from(definition: Mapping[str, Any]) -> PlainTokenizer:
         plain_form = HfTokenizer.from_str(json.dumps(plain))
     except Exception as error:
         raise StartupError(f"tokenizer.json cannot be read by the tokenizers library: {error}") from error
-    control_tokens = {token["content"]: token["id"] for token in added}
-    longest = max(control_tokens, key=len, default="")
-    if len(longest) > MAX_CONTROL_TOKEN:
-        raise StartupError(
-            f"tokenizer.json: added_tokens: a control token of {len(longest)} characters (id "
-            f"{control_tokens[longest]}); at most {MAX_CONTROL_TOKEN} are taken"
-        )
     return PlainTokenizer(
         plain_form,
         whole_form,
         pieces_of(plain, plain_form),
-        control_tokens,
+        {token["content"]: token["id"] for token in added},
         # Ids need not be dense: the vocabulary ends after the highest one.
         max(whole_form.get_vocab(with_added_tokens=True).values()) + 1,
     )

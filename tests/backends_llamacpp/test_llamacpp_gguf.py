@@ -110,14 +110,6 @@ def test_a_file_that_is_none_is_refused_by_name_and_field(tmp_path, content, com
     assert 1 == len(str(refused.value).splitlines())
 
 
-def test_a_long_control_token_is_refused(tmp_path):
-    tokens = array(8, 2, text("<" * 6000) + text("a"))
-    types = array(5, 2, struct.pack("<2i", 3, 1))
-    content = gguf(drop=["tokens", "types"], extra=[entry(TOKENS_KEY, 9, tokens), entry(TYPES_KEY, 9, types)])
-    with pytest.raises(StartupError, match=r"tokens has a control token of 6000 characters \(id 0\); at most 256"):
-        header_of(tmp_path, content)
-
-
 class TestFilesThatClaimMore:
     """A sparse file takes no place, whatever it claims: what is read of one is counted, and little is kept."""
 

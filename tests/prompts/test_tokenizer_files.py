@@ -9,6 +9,7 @@ import pytest
 from tiny_tokenizer import TEMPLATE, write_tiny_tokenizer
 
 from openjev_core.errors import StartupError
+from openjev_core.prompts.marks import ControlTokens
 from openjev_core.prompts.tokenizer import load_tokenizer
 
 
@@ -90,12 +91,6 @@ def sparse(model):
         file.truncate(2**40)
 
 
-def long_token(model):
-    definition = json.loads((model / "tokenizer.json").read_text())
-    definition["added_tokens"].append({**definition["added_tokens"][0], "content": "<" * 6000, "id": 400})
-    (model / "tokenizer.json").write_text(json.dumps(definition))
-
-
 NO_TEMPLATE = "tokenizer_config.json: chat_template: expected text, or a list of objects with name and template"
 FAULTS = {
     "tokenizer of brackets": (broken("tokenizer.json", b"[" * 100_000), "tokenizer.json is nested too deep"),
@@ -111,7 +106,6 @@ FAULTS = {
     "a pipe": (piped("tokenizer.json"), "tokenizer.json is no plain file"),
     "a template that is a pipe": (piped("chat_template.jinja"), "chat_template.jinja is no plain file"),
     "a terabyte": (sparse, "tokenizer.json has 1099511627776 bytes; at most 268435456 are read"),
-    "a long control token": (long_token, r"added_tokens: a control token of 6000 characters \(id 400\); at most 256"),
     "a template that is no text": (broken("chat_template.jinja", b"a\xff"), "chat_template.jinja is no UTF-8: .* 1$"),
     "templates without names": (templates({"x": 1}), NO_TEMPLATE),
     "templates that are names": (templates("a"), NO_TEMPLATE),
@@ -140,6 +134,14 @@ def test_what_will_not_do_is_told_by_file(model, what):
     with pytest.raises(StartupError, match=said) as refused:
         load_tokenizer(str(model))
     assert 1 == len(str(refused.value).splitlines())
+
+
+def test_a_long_control_token(model):
+    definition = json.loads((model / "tokenizer.json").read_text())
+    definition["added_tokens"].append({**definition["added_tokens"][0], "content": "<" * 6000, "id": 400})
+    (model / "tokenizer.json").write_text(json.dumps(definition))
+    with pytest.raises(StartupError, match="the tokenizer has a control token of 6000 characters"):
+        ControlTokens(load_tokenizer(str(model))[0].control_tokens)
 
 
 def test_a_name_that_no_file_can_have():

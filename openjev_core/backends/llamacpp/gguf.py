@@ -18,7 +18,6 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core.backends.protocol import MAX_CONTROL_TOKEN
 from openjev_core.errors import StartupError
 
 MAGIC = b"GGUF"
@@ -205,12 +204,6 @@ def _header(metadata: Mapping[str, Any]) -> GgufHeader:
         if 0 <= token < len(tokens):
             # Models whose file types an ending as an ordinary token: llama.cpp corrects them when it loads.
             special.setdefault(tokens[token], token)
-    longest = max(special, key=len, default="")
-    if len(longest) > MAX_CONTROL_TOKEN:
-        raise ValueError(
-            f"{TOKENS} has a control token of {len(longest)} characters (id {special[longest]}); at most "
-            f"{MAX_CONTROL_TOKEN} are taken"
-        )
     return GgufHeader(context_length=context_length, tokens=tokens, special=special)
 
 
