@@ -73,7 +73,7 @@ class Settings:
     )
     revision: str | None = setting(None, text, "revision of a Hugging Face model; the profile's own when unset")
     served_model_name: str | None = setting(
-        None, text, "public model id, passed to SGLang too; the profile's when unset"
+        None, text, "public model id, passed to a launched SGLang too; the profile's or the server's own when unset"
     )
     connect: str | None = setting(
         None, server_url, "URL of a running SGLang (or a router before several) or llama-server to serve from"

@@ -23,16 +23,16 @@ LLAMA_SERVER_PAGE = "/props"
 
 @frozen
 class Server:
-    """A server that was recognised.
+    """A server of a known kind.
 
     Attributes:
-        kind: What it is.
-        page: The page that says so.
-        tokenizer: Where an SGLang says that its tokenizer comes from: a directory or a Hugging Face name.
+        kind: Its kind.
+        page: The page by which it was recognised; ``None`` where nothing was asked.
+        tokenizer: The source of its tokenizer, as an SGLang reports it: a directory or a Hugging Face name.
     """
 
     kind: Literal["SGLang", "llama-server"]
-    page: str
+    page: str | None = None
     tokenizer: str | None = None
 
 

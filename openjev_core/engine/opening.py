@@ -7,6 +7,7 @@ import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from openjev_core.backends.discovery import Server, find_server
 from openjev_core.backends.protocol import Branch, LoadedModel
 from openjev_core.distribution import check_logprobs
 from openjev_core.engine.engine import Engine, engine_for
@@ -58,8 +59,9 @@ async def open_engine(
 @asynccontextmanager
 async def _open_model(settings: Settings, progress: Progress) -> AsyncIterator[LoadedModel]:
     if settings.connect is not None:
-        source = await _tokenizer_of_sglang(settings.connect, settings, progress)
-        if source is not None:
+        server = await _server_at(settings.connect, settings, progress)
+        if server.kind == "SGLang":
+            source = settings.model or server.tokenizer or ""
             async with connected_sglang(settings.connect, source, settings, progress) as model:
                 yield model
             return
@@ -69,11 +71,11 @@ async def _open_model(settings: Settings, progress: Progress) -> AsyncIterator[L
         yield model
 
 
-async def _tokenizer_of_sglang(url: str, settings: Settings, progress: Progress) -> str | None:
-    """Where the tokenizer of the SGLang at ``url`` comes from; ``None`` where a llama-server answers.
+async def _server_at(url: str, settings: Settings, progress: Progress) -> Server:
+    """The server at ``url``, which is asked what it is.
 
     Raises:
-        StartupError: Neither of the two answers there, or one that cannot be served from with these settings.
+        StartupError: Nothing that is known answers there, or what does cannot be served from with these settings.
     """
     if settings.skip_checks:
         if settings.model is None:
@@ -82,19 +84,15 @@ async def _tokenizer_of_sglang(url: str, settings: Settings, progress: Progress)
                 "tokenizer has to be named: --model (OPENJEV_MODEL) takes a Hugging Face name or a directory with "
                 "tokenizer.json"
             )
-        return settings.model
-    from openjev_core.backends.discovery import find_server  # noqa: PLC0415 - imports httpx, for an address alone
-
+        return Server("SGLang")
     server = await find_server(url, settings.backend_api_key)
     progress(f"connect: found {'an' if server.kind == 'SGLang' else 'a'} {server.kind} at {url}, by GET {server.page}")
-    if server.kind == "SGLang":
-        return settings.model or server.tokenizer
-    if settings.workers > 1:
+    if server.kind == "llama-server" and settings.workers > 1:
         raise StartupError(
             f"OPENJEV_WORKERS: expected 1 with a llama-server, found {settings.workers}; only an SGLang is shared by "
             "several workers"
         )
-    return None
+    return server
 
 
 @asynccontextmanager
