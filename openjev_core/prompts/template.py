@@ -10,12 +10,14 @@ left would be wrong without a sign of it, so such a chat is refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any, NoReturn
 
 import jinja2
-from attrs import frozen
+from attrs import define, frozen
+from jinja2 import nodes
 from jinja2.ext import Extension, loopcontrols
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from openjev_core.backends.protocol import ChatTemplate
@@ -38,6 +40,60 @@ class _Generation(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
+MAX_STEPS = 250_000
+"""Upper bound on the rounds of all loops of one rendering. A chat that a model can read at all takes some thousand."""
+
+MAX_WRITTEN = 64 * 1024 * 1024
+"""Upper bound on the characters that a rendering writes, and that one repetition makes."""
+
+STEP = "_openjev_step"
+"""What a template's loops call in each round."""
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """Jinja's immutable sandbox, which bounds what sequences are repeated to and what powers are taken."""
+
+    intercepted_binops = frozenset({"*", "**"})
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """``left * right`` or ``left ** right``."""
+        if operator == "**" and not (isinstance(right, (int, float)) and abs(right) <= 64):  # noqa: PLR2004 - 2 ** 64
+            raise TemplateRefusal("it takes a power above 64")
+        for sequence, times in ((left, right), (right, left)):
+            if isinstance(sequence, Sized) and isinstance(times, int) and len(sequence) * times > MAX_WRITTEN:
+                raise TemplateRefusal(f"it repeats a text to more than {MAX_WRITTEN:,} characters")
+        return super().call_binop(context, operator, left, right)
+
+
+@define
+class Bounds:
+    """What one rendering has done so far."""
+
+    steps: int = 0
+    written: int = 0
+
+    def step(self) -> None:
+        """Count a round of a loop.
+
+        Raises:
+            TemplateRefusal: There are too many.
+        """
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise TemplateRefusal(f"its loops take more than {MAX_STEPS:,} rounds")
+
+    def write(self, text: str) -> str:
+        """Count a text that is written.
+
+        Raises:
+            TemplateRefusal: There is too much.
+        """
+        self.written += len(text)
+        if self.written > MAX_WRITTEN:
+            raise TemplateRefusal(f"it writes more than {MAX_WRITTEN:,} characters")
+        return text
+
+
 @frozen
 class Renderer:
     """A compiled chat template."""
@@ -49,19 +105,24 @@ class Renderer:
         """The prompt text up to where the assistant's answer begins, thinking off.
 
         Raises:
-            TemplateRefusal: The template raised.
+            TemplateRefusal: The template raised, or does more than a template may.
         """
+        bounds = Bounds()
+        # `enable_thinking` and `thinking` are the two names by which templates let it be switched off.
+        variables = {
+            "messages": messages,
+            "tools": None,
+            "documents": None,
+            "add_generation_prompt": True,
+            "enable_thinking": False,
+            "thinking": False,
+            **self._special,
+            STEP: bounds.step,
+        }
         try:
-            # `enable_thinking` and `thinking` are the two names by which templates let it be switched off.
-            return self._template.render(
-                messages=messages,
-                tools=None,
-                documents=None,
-                add_generation_prompt=True,
-                enable_thinking=False,
-                thinking=False,
-                **self._special,
-            )
+            return "".join(map(bounds.write, self._template.generate(variables)))
+        except TemplateRefusal:
+            raise
         except RecursionError as error:
             raise TemplateRefusal("the messages are nested too deep") from error
         except Exception as error:
@@ -75,13 +136,16 @@ def compile_template(template: ChatTemplate) -> Renderer:
     Raises:
         StartupError: It is no valid Jinja.
     """
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation]
-    )
+    environment = Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation])
     environment.filters["tojson"] = _tojson
     environment.globals["raise_exception"] = _raise_exception
     try:
-        compiled = environment.from_string(template.source)
+        parsed = environment.parse(template.source)
+        for loop in parsed.find_all(nodes.For):
+            # Nothing else in the sandbox bounds loops in loops.
+            counting = nodes.Call(nodes.Name(STEP, "load"), [], [], None, None, lineno=loop.lineno)
+            loop.body.insert(0, nodes.ExprStmt(counting, lineno=loop.lineno))
+        compiled = environment.from_string(parsed)
     except RecursionError:
         raise StartupError(
             "the model's chat template is nested too deep to be compiled; choose another model"

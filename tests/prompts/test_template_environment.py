@@ -17,6 +17,11 @@ def rendered(source, messages=MESSAGES):
 
 
 SHOWN = {
+    "many rounds": ("{% for i in range(99999) %}{% if i == 99998 %}{{ i }}{% endif %}{% endfor %}", "99998"),
+    "small powers and repetitions": (
+        "{{ 2 ** 10 }}{{ 2 ** 0.5 < 2 }}{{ 'ab' * 2 }}{{ 3 * [1] }}",
+        "1024Trueabab[1, 1, 1]",
+    ),
     "blocks take their line": ("{% if true %}\nx\n{% endif %}\ny", "x\ny"),
     "blocks take the space before them": ("  {% if true %}\nx\n  {% endif %}\n", "x\n"),
     "loop controls": ("{% for i in range(9) %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}", "01"),
@@ -49,6 +54,21 @@ REFUSED = {
     "a change of the messages": ("{{ messages.append(1) }}", "unsafe"),
     "a type error": ("{{ 'a' + 1 }}", "can only concatenate"),
     "an error without words": ("{{ messages[0].extra.items(1) }}", "takes no arguments"),
+    "loops in loops": (
+        "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+        "its loops take more than 250,000 rounds",
+    ),
+    "loops in a macro": (
+        "{% macro m() %}{% for i in range(99999) %}{% endfor %}{% endmacro %}{{ m() }}{{ m() }}{{ m() }}",
+        "its loops take more than 250,000 rounds",
+    ),
+    "a text that is repeated": ("{{ 'ab' * 10**9 }}", "it repeats a text to more than 67,108,864 characters"),
+    "messages that are repeated": ("{{ 10**9 * messages }}", "it repeats a text to more than"),
+    "a huge power": ("{{ 9 ** 99999999 }}", "it takes a power above 64"),
+    "more text than can be read": (
+        "{% set x = 'x' * 9999999 %}{% for i in range(9) %}{{ x }}{% endfor %}",
+        "it writes more than 67,108,864 characters",
+    ),
     "a huge range": ("{% for i in range(10 ** 9) %}{% endfor %}", "Range too big"),
 }
 
