@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager
 
 from openjev_core.backends.protocol import Branch, LoadedModel
 from openjev_core.backends.sglang import open_sglang
-from openjev_core.backends.sglang.checks import fact_lines, tokenizer_is_proven
-from openjev_core.backends.sglang.tokens import tokens_line
+from openjev_core.backends.sglang.facts import fact_lines, tokenizer_is_proven, tokens_line
 from openjev_core.distribution import check_logprobs
 from openjev_core.engine.engine import Engine
 from openjev_core.errors import BackendError, StartupError
@@ -47,7 +46,7 @@ async def connect(settings: Settings, progress: Callable[[str], None]) -> AsyncI
             for line in lines:
                 progress(line)
             if not tokenizer_is_proven(backend.facts, source):
-                progress(await tokens_line(backend, tokenizer))
+                progress(await tokens_line(backend.client, tokenizer))
         else:
             progress("checks: skipped")
         yield LoadedModel(

@@ -14,7 +14,7 @@ from tiny_tokenizer import tiny_tokenizer
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import open_sglang
-from openjev_core.backends.sglang.tokens import tokens_line
+from openjev_core.backends.sglang.facts import tokens_line
 from openjev_core.errors import BackendError, DeadlineExceeded, OpenJevError, StartupError
 from openjev_core.prompts.session import routing_key
 from openjev_core.prompts.tokenizer import load_tokenizer, tokenizer_from
@@ -85,9 +85,9 @@ async def test_text_is_as_many_tokens_there_as_here(real_sglang):
         pytest.skip("the server's tokenizer is not at hand")
     tokenizer, _ = load_tokenizer(str(real_sglang.model_dir))
     async with connected(real_sglang) as backend:
-        assert (await tokens_line(backend, tokenizer)).endswith(" tokens on both sides")
+        assert (await tokens_line(backend.client, tokenizer)).endswith(" tokens on both sides")
         with pytest.raises(StartupError, match="it has another tokenizer"):
-            await tokens_line(backend, tokenizer_from(json.loads(tiny_tokenizer().to_str())))
+            await tokens_line(backend.client, tokenizer_from(json.loads(tiny_tokenizer().to_str())))
 
 
 async def test_the_whole_prefix_is_reused_where_that_is_told(real_sglang):

@@ -9,7 +9,7 @@ from typing import Literal
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang.backend import SGLangBackend
 from openjev_core.backends.sglang.client import SGLangClient
-from openjev_core.backends.sglang.facts import ServerFacts, read_facts
+from openjev_core.backends.sglang.facts import SGLangFacts, read_facts
 from openjev_core.backends.sglang.slots import Slots
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded, StartupError
 from openjev_core.settings import Settings
@@ -61,7 +61,7 @@ async def open_sglang(
         await backend.aclose()
 
 
-async def facts_or_fail(client: SGLangClient) -> ServerFacts:
+async def facts_or_fail(client: SGLangClient) -> SGLangFacts:
     """The server's facts, or why there is no start."""
     try:
         return await read_facts(client)

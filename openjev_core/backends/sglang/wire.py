@@ -1,4 +1,4 @@
-"""The bodies of SGLang's ``/generate``: a prefix is serialized once, every answer is checked."""
+"""The bodies of SGLang's ``/generate``: what is asked, and the answers, each checked against what was asked."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from msgspec import Struct
 from openjev_core.backends.protocol import Branch, Reading
 from openjev_core.errors import BackendError, BackendUnavailable
 
-# Every call asks for a label's logprob, the warm-up and the probe too: in one batch with labelled calls, a plain one
-# kills SGLang's scheduler. `logprob_start_len` -1 reads the output position alone; 0 would recompute a cached prefix.
+# Every call asks for a label's logprob, warm-ups and checks too: in one batch with labelled calls, a plain one kills
+# the scheduler of SGLang 0.5.19. `logprob_start_len` -1 reads the output position alone; 0 would compute a cached
+# prefix again.
 FIXED_FIELDS = (
     b'"sampling_params":{"max_new_tokens":1,"temperature":0},'
     b'"return_logprob":true,"logprob_start_len":-1,"top_logprobs_num":0}'
@@ -58,6 +59,11 @@ def batch_body(prefix: bytes, branches: Sequence[Branch], rid: str) -> bytes:
     )
 
 
+def text_body(text: bytes, rid: str) -> bytes:
+    """The body for a prompt that SGLang tokenizes itself, given as a JSON string."""
+    return b'{"rid":"%b","text":%b,"token_ids_logprob":[0],%b' % (rid.encode(), text, FIXED_FIELDS)
+
+
 def parse_one(body: bytes) -> Element:
     """The answer to a single prompt.
 
@@ -81,25 +87,26 @@ def parse_many(body: bytes, size: int) -> list[Element]:
 
 
 def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
-    """``body`` as the decoder's type, or a :class:`BackendError` that says where it differs."""
+    """``body`` as the decoder's type.
+
+    ``NaN`` and ``-Infinity``, which Python's own encoder writes, are taken too, so that they are judged as values.
+
+    Raises:
+        BackendError: It is of another type, or no JSON; says where it differs.
+    """
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         raise BackendError(f"SGLang's answer is not what /generate returns: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return decode_leniently(decoder, body, error)
+        try:
+            return msgspec.convert(json.loads(body), decoder.type)
+        except (ValueError, RecursionError):  # msgspec's ValidationError is a ValueError
+            raise BackendError(f"SGLang's answer is not JSON: {error}") from None
 
 
-def decode_leniently(decoder: msgspec.json.Decoder[Any], body: bytes, strict_error: Exception) -> Any:
-    """Accept ``NaN`` and ``-Infinity``, which Python's own encoder writes, so that they are judged as values."""
-    try:
-        return msgspec.convert(json.loads(body), decoder.type)
-    except (ValueError, RecursionError):  # msgspec's ValidationError is a ValueError
-        raise BackendError(f"SGLang's answer is not JSON: {strict_error}") from None
-
-
-def reading(element: Element, labels: tuple[int, ...], *, rid: str, prompt_tokens: int) -> Reading:
-    """One prompt's answer, checked against what was asked.
+def read_element(element: Element, labels: tuple[int, ...], *, rid: str, prompt_tokens: int) -> Reading:
+    """The reading in one prompt's answer.
 
     Args:
         element: The answer.
@@ -128,12 +135,7 @@ def reading(element: Element, labels: tuple[int, ...], *, rid: str, prompt_token
         raise BackendError(f"SGLang's answer reports {meta.completion_tokens} output tokens, asked was 1")
     if meta.cached_tokens is not None and not 0 <= meta.cached_tokens <= prompt_tokens:
         raise BackendError(f"SGLang's answer reports {meta.cached_tokens} cached tokens of {prompt_tokens}")
-    return Reading(
-        label_logprobs(meta.output_token_ids_logprobs, labels),
-        meta.prompt_tokens,
-        meta.cached_tokens,
-        meta.completion_tokens,
-    )
+    return Reading(label_logprobs(meta.output_token_ids_logprobs, labels), prompt_tokens, meta.cached_tokens)
 
 
 def label_logprobs(
