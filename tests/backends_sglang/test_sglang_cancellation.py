@@ -13,7 +13,7 @@ from sglang_double_model import logprob
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import backend as backend_module
-from openjev_core.backends.sglang import connections, open_sglang
+from openjev_core.backends.sglang import open_sglang
 from openjev_core.errors import BackendError, BackendUnavailable
 from openjev_core.settings import Settings
 
@@ -109,9 +109,9 @@ async def test_an_abort_never_delays_and_gives_up_on_a_dead_server(start_double)
 async def test_aborts_are_not_tried_again_where_there_is_no_route(start_double):
     double = await start_double(frontend="rust")
     async with connected(double) as backend:
-        backend.aborts.add([backend.new_rid()])
+        backend.aborts.add([backend.client.new_rid()])
         await until(lambda: not backend.aborts.supported)
-        backend.aborts.add([backend.new_rid()])
+        backend.aborts.add([backend.client.new_rid()])
         assert not backend.aborts.rids
 
 
@@ -217,18 +217,20 @@ async def test_a_check_that_gets_no_connection_passes_when_other_calls_are_answe
     """A server that is too busy to accept another connection answers on those that it has."""
     monkeypatch.setattr(backend_module, "CHECK_TIMEOUT", 0.2)
 
-    async def connect(_host, _port, seconds, _tls):
-        await asyncio.sleep(seconds)
-        raise TimeoutError
+    async def sock_connect(_socket, _address):
+        await asyncio.sleep(60)
 
     double = await start_double(latency=0.05)
     async with connected(double) as backend:
         evaluation = asyncio.create_task(evaluate(backend))
         await until(lambda: double.calls)
-        monkeypatch.setattr(connections, "connect", connect)
+        monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", sock_connect)
         check = asyncio.create_task(backend.check())
         await evaluation
         await check
-        backend.client.connections.close()
+        double.latency = 0.5
+        evaluation = asyncio.create_task(evaluate(backend, first=1, count=1))
+        await until(lambda: double.jobs)
         with pytest.raises(BackendUnavailable, match="has not answered"):
             await backend.check()
+        await evaluation
