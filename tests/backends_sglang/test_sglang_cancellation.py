@@ -228,6 +228,7 @@ async def test_a_check_that_gets_no_connection_passes_when_other_calls_are_answe
         check = asyncio.create_task(backend.check())
         await evaluation
         await check
+        await until(backend.aborts.task.done)
         double.latency = 0.5
         evaluation = asyncio.create_task(evaluate(backend, first=1, count=1))
         await until(lambda: double.jobs)
