@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from openjev_core.backends.protocol import Branch, LoadedModel
 from openjev_core.backends.sglang import open_sglang
-from openjev_core.backends.sglang.facts import fact_lines, tokenizer_is_proven, tokens_line
+from openjev_core.backends.sglang.opening import fact_lines, tokenizer_is_proven, tokens_line
 from openjev_core.distribution import check_logprobs
 from openjev_core.engine.engine import Engine
 from openjev_core.errors import BackendError, StartupError

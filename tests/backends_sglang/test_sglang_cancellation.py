@@ -102,17 +102,17 @@ async def test_an_abort_never_delays_and_gives_up_on_a_dead_server(start_double)
         double.stop()
         with pytest.raises(BackendUnavailable):
             await task
-        await until(lambda: backend.aborts.task is None or backend.aborts.task.done())
-        assert not backend.aborts.rids
+        await until(lambda: backend.client.aborts.task is None or backend.client.aborts.task.done())
+        assert not backend.client.aborts.rids
 
 
 async def test_aborts_are_not_tried_again_where_there_is_no_route(start_double):
     double = await start_double(frontend="rust")
     async with connected(double) as backend:
-        backend.aborts.add([backend.client.new_rid()])
-        await until(lambda: not backend.aborts.supported)
-        backend.aborts.add([backend.client.new_rid()])
-        assert not backend.aborts.rids
+        backend.client.aborts.add([backend.client.new_rid()])
+        await until(lambda: not backend.client.aborts.supported)
+        backend.client.aborts.add([backend.client.new_rid()])
+        assert not backend.client.aborts.rids
 
 
 async def test_an_admin_key_that_is_not_ours_leaves_it_to_the_connection(start_double):
@@ -125,7 +125,7 @@ async def test_an_admin_key_that_is_not_ours_leaves_it_to_the_connection(start_d
         with pytest.raises(asyncio.CancelledError):
             await task
         await until(lambda: double.idle)
-        assert not backend.aborts.supported
+        assert not backend.client.aborts.supported
 
 
 async def test_request_ids_have_one_length_and_are_no_prefix_of_another(start_double, fanout):
@@ -169,10 +169,10 @@ async def test_a_storm_of_evaluations_and_cancellations_leaves_nothing(start_dou
         outcomes = await asyncio.gather(*(client(number) for number in range(120)))
         assert sum(outcomes) >= 80
         await until(lambda: double.idle)
-        await until(lambda: backend.aborts.task is None or backend.aborts.task.done())
+        await until(lambda: backend.client.aborts.task is None or backend.client.aborts.task.done())
         assert backend.slots.free == 24
         assert backend.slots.waiting == []
-        assert other_tasks() - baseline - {backend.aborts.task} == set()
+        assert other_tasks() - baseline - {backend.client.aborts.task} == set()
         await backend.check()
 
 
@@ -228,7 +228,7 @@ async def test_a_check_that_gets_no_connection_passes_when_other_calls_are_answe
         check = asyncio.create_task(backend.check())
         await evaluation
         await check
-        await until(backend.aborts.task.done)
+        await until(backend.client.aborts.task.done)
         double.latency = 0.5
         evaluation = asyncio.create_task(evaluate(backend, first=1, count=1))
         await until(lambda: double.jobs)

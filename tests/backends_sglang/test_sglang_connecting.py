@@ -8,7 +8,8 @@ import pytest
 from tiny_tokenizer import tiny_tokenizer, write_tiny_tokenizer
 
 from openjev_core import Settings, StartupError, open_engine
-from openjev_core.backends.sglang.facts import TRICKY, SGLangFacts, fact_lines
+from openjev_core.backends.sglang.opening import TRICKY, fact_lines
+from openjev_core.backends.sglang.wire import SGLangFacts
 
 pytestmark = pytest.mark.anyio
 

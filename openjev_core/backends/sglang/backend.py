@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Literal
@@ -15,10 +14,16 @@ from attrs import define, field
 from openjev_core.backends.calls import check_call
 from openjev_core.backends.protocol import Branch, Reading
 from openjev_core.backends.sglang.client import SGLangClient
-from openjev_core.backends.sglang.facts import SGLangFacts
 from openjev_core.backends.sglang.slots import Party, Slots
 from openjev_core.backends.sglang.warmth import Warmth
-from openjev_core.backends.sglang.wire import batch_body, parse_many, parse_one, read_element, single_body
+from openjev_core.backends.sglang.wire import (
+    SGLangFacts,
+    batch_body,
+    parse_many,
+    parse_one,
+    read_element,
+    single_body,
+)
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded
 
 WARM_UP_LABELS = (0,)
@@ -26,12 +31,9 @@ WARM_UP_LABELS = (0,)
 SHARED_WORTH = 1024
 """Tokens of a shared beginning that branches would compute again and again, above which reading it once first pays."""
 CHECK = Branch((0, 1), WARM_UP_LABELS)
+CHECK_KEY = "openjev-check"
 CHECK_TIMEOUT = 4.0
 """Seconds for a check's call; less than the engine waits for a check, which would otherwise cut it off unjudged."""
-ABORT_TIMEOUT = 2.0
-"""Seconds for one ``/abort_request``."""
-MAX_ABORTS = 4096
-"""Rids that wait to be aborted. Beyond that the oldest are dropped: their connections are closed anyway."""
 
 
 @define(eq=False, kw_only=True)
@@ -47,7 +49,6 @@ class SGLangBackend:
         call_timeout: Seconds for one call: with a full queue the Rust front end never answers.
         facts: What the server said about itself at the start.
         warmth: The prefixes that it is known to hold.
-        aborts: The calls that it is told to stop.
         name: ``sglang``.
     """
 
@@ -59,11 +60,7 @@ class SGLangBackend:
     call_timeout: float
     facts: SGLangFacts = SGLangFacts()
     warmth: Warmth = field(factory=Warmth, repr=False)
-    aborts: Aborts = field(init=False, repr=False)
     name: str = field(default="sglang", init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.aborts = Aborts(self.client)
 
     @asynccontextmanager
     async def prefix(self, ids: Sequence[int], *, key: str, single: bool = False) -> AsyncIterator[SGLangPrefix]:
@@ -95,9 +92,8 @@ class SGLangBackend:
         rid, asked_at = self.client.new_rid(), time.monotonic()
         body = single_body(CHECK.suffix_json, CHECK.labels_json, rid)
         try:
-            answer = await self.client.generate(body, routing_key="openjev-check", seconds=CHECK_TIMEOUT)
+            answer = await self.client.generate(body, rids=[rid], routing_key=CHECK_KEY, seconds=CHECK_TIMEOUT)
         except DeadlineExceeded:
-            self.aborts.add([rid])
             if self.client.answered_at > asked_at:
                 return
             raise BackendUnavailable(f"SGLang has not answered a one-token call for {CHECK_TIMEOUT:g} s") from None
@@ -105,7 +101,6 @@ class SGLangBackend:
 
     async def aclose(self) -> None:
         """See :meth:`openjev_core.backends.protocol.Backend.aclose`."""
-        await self.aborts.aclose()
         await self.client.aclose()
 
 
@@ -219,54 +214,6 @@ class SGLangPrefix:
         return read_element(element, branch.labels, rid=rid, prompt_tokens=prompt_tokens)
 
     async def post(self, body: bytes, rids: Sequence[str]) -> bytes:
-        """Send a body; when its answer is no longer waited for, have the work stopped."""
-        try:
-            return await self.backend.client.generate(body, routing_key=self.key, seconds=self.backend.call_timeout)
-        except (asyncio.CancelledError, BackendError):
-            self.backend.aborts.add(rids)
-            raise
-
-
-@define(eq=False)
-class Aborts:
-    """Calls that nobody waits for any more: one task tells SGLang to stop them, and nobody waits for that.
-
-    A closed connection stops a call on both front ends, on the Python one only after seconds; there ``/abort_request``
-    does it at once. Where the route does not exist (Rust, 404) or wants another key (401) it is not tried again.
-
-    Attributes:
-        client: Tells SGLang.
-        rids: The calls that SGLang has not been told of yet.
-        supported: False where the route cannot be used.
-        task: Tells of one call after another until none is left.
-    """
-
-    client: SGLangClient
-    rids: deque[str] = field(factory=lambda: deque(maxlen=MAX_ABORTS), init=False)
-    supported: bool = field(default=True, init=False)
-    task: asyncio.Task[None] | None = field(default=None, init=False)
-
-    def add(self, rids: Iterable[str]) -> None:
-        """Have these calls stopped, soon."""
-        if not self.supported:
-            return
-        self.rids.extend(rids)
-        if self.task is None or self.task.done():
-            self.task = asyncio.get_running_loop().create_task(self.drain())
-
-    async def drain(self) -> None:
-        """Tell SGLang of every call; forget all of them when it does not answer: then it does not work on them."""
-        while self.rids and self.supported:
-            try:
-                status = await self.client.abort(self.rids.popleft(), seconds=ABORT_TIMEOUT)
-            except BackendError:
-                self.rids.clear()
-                return
-            self.supported = status not in (401, 403, 404, 405)
-
-    async def aclose(self) -> None:
-        """Give what is waiting a moment, then stop."""
-        if self.task is not None:
-            _, running = await asyncio.wait([self.task], timeout=ABORT_TIMEOUT)
-            for task in running:
-                task.cancel()
+        """Send a body."""
+        backend = self.backend
+        return await backend.client.generate(body, rids=rids, routing_key=self.key, seconds=backend.call_timeout)

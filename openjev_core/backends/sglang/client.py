@@ -8,19 +8,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 import secrets
-import socket
 import time
-from collections.abc import Iterator
-from functools import partial
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import aiohttp
 import orjson
-from aiohttp.connector import Connection
 from attrs import define, field
 from yarl import URL
 
-from openjev_core.backends.sglang.wire import message_of
+from openjev_core.backends.sglang.connector import Connector, unconnected_socket
+from openjev_core.backends.sglang.wire import SGLangFacts, facts_of, message_of
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded
 
 CONNECT_TIMEOUT = 5.0
@@ -32,6 +31,12 @@ MAX_ANSWER = 128 * 1024 * 1024
 quarters of that, at 35 bytes a label. aiohttp bounds the head: 128 headers of 8 KB."""
 READ_BUFFER = 1024 * 1024
 """Bytes of an answer that may wait to be read before its connection is made to pause."""
+PAGE_TIMEOUT = 10.0
+"""Seconds for a page."""
+ABORT_TIMEOUT = 2.0
+"""Seconds for one ``/abort_request``."""
+MAX_ABORTS = 4096
+"""Rids that wait to be aborted. Beyond that the oldest are dropped: their connections are closed anyway."""
 WAITING_HELPS = frozenset({429, 502, 503, 504})
 """Statuses of a full queue, or of a router whose worker is gone."""
 OK = 200
@@ -45,17 +50,20 @@ class SGLangClient:
         url: Its base address, without a trailing slash.
         api_key: Bearer key, if it wants one.
         answered_at: When its model last answered, on the monotonic clock; 0 before it did.
+        aborts: The calls that it is told to stop.
     """
 
     url: str
     api_key: str | None = field(default=None, repr=False)
     answered_at: float = field(default=0.0, init=False)
+    aborts: Aborts = field(init=False, repr=False)
     _rids: Iterator[str] = field(init=False, repr=False)
     _session: aiohttp.ClientSession = field(init=False, repr=False)
     _base: URL = field(init=False, repr=False)
     _generate: URL = field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
+        self.aborts = Aborts(self)
         # SGLang aborts by prefix, so all are of one length; and no other process has the same.
         process = secrets.token_hex(10)
         self._rids = (f"{process}{number:012x}" for number in itertools.count())
@@ -80,11 +88,12 @@ class SGLangClient:
         """A name for a call, for :meth:`abort`."""
         return next(self._rids)
 
-    async def generate(self, body: bytes, *, routing_key: str, seconds: float) -> bytes:
-        """``POST /generate``.
+    async def generate(self, body: bytes, *, rids: Sequence[str], routing_key: str, seconds: float) -> bytes:
+        """``POST /generate``. When the answer is no longer waited for, the work is stopped.
 
         Args:
             body: The request.
+            rids: The names of its prompts.
             routing_key: Routers that hash a key keep calls with the same one on one worker.
             seconds: For the whole call.
 
@@ -96,7 +105,13 @@ class SGLangClient:
             DeadlineExceeded: No answer in time.
             BackendError: Any other status.
         """
-        status, content = await self._send("POST", self._generate, body, seconds, {"X-SMG-Routing-Key": routing_key})
+        try:
+            status, content = await self._send(
+                "POST", self._generate, body, seconds, {"X-SMG-Routing-Key": routing_key}
+            )
+        except (asyncio.CancelledError, BackendError):
+            self.aborts.add(rids)
+            raise
         if status == OK:
             self.answered_at = time.monotonic()
             return content
@@ -108,31 +123,39 @@ class SGLangClient:
         raise BackendError(said)
 
     async def abort(self, rid: str, *, seconds: float) -> int:
-        """``POST /abort_request``; returns the status. Raises as :meth:`info` does."""
+        """``POST /abort_request``; returns the status. Raises as :meth:`health` does."""
         status, _ = await self._send("POST", self._base / "abort_request", orjson.dumps({"rid": rid}), seconds)
         return status
 
     async def health(self, *, seconds: float) -> bool:
-        """``GET /health``; returns whether the answer is a 200. Raises as :meth:`info` does."""
-        status, _ = await self._send("GET", self._base / "health", None, seconds)
-        return status == OK
-
-    async def info(self, path: str, *, seconds: float) -> dict[str, Any] | None:
-        """``GET`` a page; returns its object, or ``None`` where the server has no such page.
+        """``GET /health``; returns whether the answer is a 200.
 
         Raises:
             BackendUnavailable: The server is not there.
             DeadlineExceeded: No answer in time.
         """
-        status, content = await self._send("GET", self._base / path, None, seconds)
+        status, _ = await self._send("GET", self._base / "health", None, seconds)
+        return status == OK
+
+    async def facts(self) -> SGLangFacts:
+        """What the server's pages say. Raises as :meth:`health` does."""
+        server = await self._page("server_info")
+        # Routers have the page under its old name alone.
+        model = await self._page("model_info") or await self._page("get_model_info")
+        return facts_of(server, model)
+
+    async def _page(self, path: str) -> dict[str, Any]:
+        """``GET`` a page; its object, or an empty one where the server has no such page."""
+        status, content = await self._send("GET", self._base / path, None, PAGE_TIMEOUT)
         try:
             found = orjson.loads(content) if status == OK else None
         except orjson.JSONDecodeError:
-            return None
-        return found if isinstance(found, dict) else None
+            found = None
+        return found if isinstance(found, dict) else {}
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Give aborts that wait a moment, and close the connections."""
+        await self.aborts.aclose()
         await self._session.close()
 
     async def _send(
@@ -151,8 +174,11 @@ class SGLangClient:
                     if isinstance(error, aiohttp.ClientConnectorError) or self._session.closed:
                         raise
                     return await self._exchange(method, url, body, headers)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            why = str(error.__cause__) or f"no connection within {CONNECT_TIMEOUT:g} s"
+            raise BackendUnavailable(f"SGLang cannot be reached: {url.host}:{url.port}: {why}") from None
         except aiohttp.ClientError as error:
-            raise BackendUnavailable(failure_text(error, self._base)) from None
+            raise BackendUnavailable(failure_text(error)) from None
         except TimeoutError:
             raise DeadlineExceeded(f"SGLang did not answer within {seconds:g} s") from None
 
@@ -169,52 +195,54 @@ class SGLangClient:
             return response.status, b"".join(parts)
 
 
-class Connector(aiohttp.TCPConnector):
-    """Connections that are used again only while nothing is left on them of the call before."""
+@define(eq=False)
+class Aborts:
+    """Calls that nobody waits for any more: one task tells SGLang to stop them, and nobody waits for that.
 
-    async def connect(self, *args: Any, **options: Any) -> Connection:
-        """A kept connection or a new one."""
-        connection = await super().connect(*args, **options)
-        # An answer that came while a connection was idle would pass for the answer to the next call.
-        while connection.protocol is not None and connection.protocol.should_close:
-            connection.close()
-            connection = await super().connect(*args, **options)
-        connection.add_callback(partial(abort_unsent, connection.transport))
-        return connection
+    A closed connection stops a call on both front ends, on the Python one only after seconds; there ``/abort_request``
+    does it at once. Where the route does not exist (Rust, 404) or wants another key (401) it is not tried again.
 
-
-def abort_unsent(transport: asyncio.Transport | None) -> None:
-    """Close a connection at the end of a call whose body has not been sent to its end.
-
-    aiohttp would wait until the server takes the rest, and keep the descriptor until then.
-    """
-    if transport is not None and transport.get_write_buffer_size():
-        transport.abort()
-
-
-def unconnected_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket for aiohttp to connect."""
-    family, kind, protocol, *_ = address
-    return UncollectedSocket(family, kind, protocol)
-
-
-class UncollectedSocket(socket.socket):
-    """A socket that is closed by those who use it, and never when it is collected.
-
-    Cancelling uvloop 0.22 while it takes over a connected socket closes the descriptor without a word to the socket,
-    which would close it again when it is collected: by then it is another's (uvloop's issue 738).
+    Attributes:
+        client: Tells SGLang.
+        rids: The calls that SGLang has not been told of yet.
+        supported: False where the route cannot be used.
+        task: Tells of one call after another until none is left.
     """
 
-    def __del__(self) -> None:
-        self.detach()
+    client: SGLangClient
+    rids: deque[str] = field(factory=lambda: deque(maxlen=MAX_ABORTS), init=False)
+    supported: bool = field(default=True, init=False)
+    task: asyncio.Task[None] | None = field(default=None, init=False)
+
+    def add(self, rids: Iterable[str]) -> None:
+        """Have these calls stopped, soon."""
+        if not self.supported:
+            return
+        self.rids.extend(rids)
+        if self.task is None or self.task.done():
+            self.task = asyncio.get_running_loop().create_task(self.drain())
+
+    async def drain(self) -> None:
+        """Tell SGLang of every call; forget all of them when it does not answer: then it does not work on them."""
+        while self.rids and self.supported:
+            try:
+                status = await self.client.abort(self.rids.popleft(), seconds=ABORT_TIMEOUT)
+            except BackendError:
+                self.rids.clear()
+                return
+            self.supported = status not in (401, 403, 404, 405)
+
+    async def aclose(self) -> None:
+        """Give what is waiting a moment, then stop."""
+        if self.task is not None:
+            _, running = await asyncio.wait([self.task], timeout=ABORT_TIMEOUT)
+            for task in running:
+                task.cancel()
 
 
-def failure_text(error: aiohttp.ClientError, url: URL) -> str:
+def failure_text(error: aiohttp.ClientError) -> str:
     """What a failed exchange says to a person."""
     match error:
-        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
-            why = str(error.__cause__) or f"no connection within {CONNECT_TIMEOUT:g} s"
-            return f"SGLang cannot be reached: {url.host}:{url.port}: {why}"
         case aiohttp.ClientOSError():
             return f"SGLang closed the connection without an answer: {error}"
         case aiohttp.ServerDisconnectedError():

@@ -1,13 +1,14 @@
-"""The bodies of SGLang's ``/generate``: what is asked, and the answers, each checked against what was asked."""
+"""The shapes of SGLang's HTTP: bodies of ``/generate``, their answers, checked against what was asked, and pages."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
+from attrs import frozen
 from msgspec import Struct
 
 from openjev_core.backends.protocol import Branch, Reading
@@ -20,6 +21,9 @@ FIXED_FIELDS = (
     b'"sampling_params":{"max_new_tokens":1,"temperature":0},'
     b'"return_logprob":true,"logprob_start_len":-1,"top_logprobs_num":0}'
 )
+
+PROMPT_SLACK = 7
+"""The longest prompt is the context length less this (measured on 0.5.19, both front ends)."""
 
 
 class Meta(Struct):
@@ -167,6 +171,57 @@ def label_logprobs(
     if any(math.isnan(value) or value == math.inf for value in logprobs):
         raise BackendError("SGLang returned a label logprob that is not a number")
     return logprobs
+
+
+@frozen(kw_only=True)
+class SGLangFacts:
+    """Selected from ``/server_info`` and ``/model_info``; ``None`` for what is not reported.
+
+    The pages themselves are never kept: ``/server_info`` holds the server's keys in clear text.
+    """
+
+    frontend: Literal["python", "rust"] | None = None
+    version: str | None = None
+    model_path: str | None = None
+    tokenizer_path: str | None = None
+    served_model_name: str | None = None
+    max_prompt_tokens: int | None = None
+    page_size: int | None = None
+    radix_cache: bool | None = None
+
+
+def facts_of(server: Mapping[str, Any], model: Mapping[str, Any]) -> SGLangFacts:
+    """What the objects of the two pages say; an empty one for a page that is not there."""
+    disabled = server.get("disable_radix_cache")
+    return SGLangFacts(
+        frontend="rust" if "max_context_length" in server else "python" if "context_length" in server else None,
+        version=known(server, "version", str),
+        model_path=known(model, "model_path", str) or known(server, "model_path", str),
+        tokenizer_path=known(model, "tokenizer_path", str) or known(server, "tokenizer_path", str),
+        served_model_name=known(model, "served_model_name", str) or known(server, "served_model_name", str),
+        max_prompt_tokens=longest_prompt(server),
+        page_size=known(server, "page_size", int),
+        radix_cache=not disabled if isinstance(disabled, bool) else None,
+    )
+
+
+def known(page: Mapping[str, Any], name: str, kind: type) -> Any:
+    """A field of the page, if it is there and of its type."""
+    value = page.get(name)
+    return value if isinstance(value, kind) and not isinstance(value, bool) else None
+
+
+def longest_prompt(server: Mapping[str, Any]) -> int | None:
+    """The smallest of the limits that the page gives."""
+    context = known(server, "max_context_length", int) or known(server, "context_length", int)
+    accepted = known(server, "max_req_input_len", int)
+    pool = known(server, "max_total_num_tokens", int)
+    limits = [
+        context - PROMPT_SLACK if context else None,
+        accepted - 1 if accepted else None,
+        pool - 1 if pool else None,
+    ]
+    return min((limit for limit in limits if limit), default=None)
 
 
 def message_of(error: Any) -> str:
