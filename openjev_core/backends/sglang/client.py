@@ -33,13 +33,21 @@ READ_BUFFER = 1024 * 1024
 """Bytes of an answer that may wait to be read before its connection is made to pause."""
 PAGE_TIMEOUT = 10.0
 """Seconds for a page."""
+HEALTH_TIMEOUT = 4.0
+"""Seconds for the health page of a server that was unreachable; the Python front end takes one at least."""
+HOLD_BACK = 1.0
+"""Seconds without a call after a server that was unreachable says that it is ready."""
 ABORT_TIMEOUT = 2.0
 """Seconds for one ``/abort_request``."""
 MAX_ABORTS = 4096
 """Rids that wait to be aborted. Beyond that the oldest are dropped: their connections are closed anyway."""
 WAITING_HELPS = frozenset({429, 502, 503, 504})
 """Statuses of a full queue, or of a router whose worker is gone."""
-OK = 200
+OK, NOT_FOUND = 200, 404
+
+
+class Unreachable(BackendUnavailable):
+    """No connection can be made."""
 
 
 @define(eq=False)
@@ -50,12 +58,14 @@ class SGLangClient:
         url: Its base address, without a trailing slash.
         api_key: Bearer key, if it wants one.
         answered_at: When its model last answered, on the monotonic clock; 0 before it did.
+        outage: Whether it was unreachable and may still be starting.
         aborts: The calls that it is told to stop.
     """
 
     url: str
     api_key: str | None = field(default=None, repr=False)
     answered_at: float = field(default=0.0, init=False)
+    outage: Outage = field(init=False, repr=False)
     aborts: Aborts = field(init=False, repr=False)
     _rids: Iterator[str] = field(init=False, repr=False)
     _session: aiohttp.ClientSession = field(init=False, repr=False)
@@ -63,6 +73,7 @@ class SGLangClient:
     _generate: URL = field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
+        self.outage = Outage(self)
         self.aborts = Aborts(self)
         # SGLang aborts by prefix, so all are of one length; and no other process has the same.
         process = secrets.token_hex(10)
@@ -101,14 +112,19 @@ class SGLangClient:
             The body of a 200.
 
         Raises:
-            BackendUnavailable: It is not there, breaks off, or says that it cannot take the call now.
+            BackendUnavailable: It is not there, is not ready again after an outage, breaks off, or says that it cannot
+                take the call now.
             DeadlineExceeded: No answer in time.
             BackendError: Any other status.
         """
+        await self.outage.over()
         try:
             status, content = await self._send(
                 "POST", self._generate, body, seconds, {"X-SMG-Routing-Key": routing_key}
             )
+        except Unreachable:
+            self.outage.begin()
+            raise
         except (asyncio.CancelledError, BackendError):
             self.aborts.add(rids)
             raise
@@ -128,14 +144,14 @@ class SGLangClient:
         return status
 
     async def health(self, *, seconds: float) -> bool:
-        """``GET /health``; returns whether the answer is a 200.
+        """``GET /health``; returns whether the server says that it is ready. One without the page counts as ready.
 
         Raises:
             BackendUnavailable: The server is not there.
             DeadlineExceeded: No answer in time.
         """
         status, _ = await self._send("GET", self._base / "health", None, seconds)
-        return status == OK
+        return status in (OK, NOT_FOUND)
 
     async def facts(self) -> SGLangFacts:
         """What the server's pages say. Raises as :meth:`health` does."""
@@ -176,7 +192,7 @@ class SGLangClient:
                     return await self._exchange(method, url, body, headers)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             why = str(error.__cause__) or f"no connection within {CONNECT_TIMEOUT:g} s"
-            raise BackendUnavailable(f"SGLang cannot be reached: {url.host}:{url.port}: {why}") from None
+            raise Unreachable(f"SGLang cannot be reached: {url.host}:{url.port}: {why}") from None
         except aiohttp.ClientError as error:
             raise BackendUnavailable(failure_text(error)) from None
         except TimeoutError:
@@ -193,6 +209,58 @@ class SGLangClient:
                 if size > MAX_ANSWER:
                     raise BackendUnavailable(f"SGLang broke off its answer: it took more than {MAX_ANSWER:,} bytes")
             return response.status, b"".join(parts)
+
+
+@define(eq=False)
+class Outage:
+    """Keeps calls from an SGLang that was unreachable until it says that it is ready.
+
+    The Python front end of 0.5.19 begins with a plain call of its own and dies of a labelled one that meets it, which
+    the retries of clients did each time that it restarted.
+
+    Attributes:
+        client: Asks it.
+        lasts: True from a connection that could not be made until SGLang says that it is ready.
+    """
+
+    client: SGLangClient
+    lasts: bool = field(default=False, init=False)
+    _asking: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+    _asked_at: float = field(default=0.0, init=False)
+    _refusal: str = field(default="", init=False)
+
+    def begin(self) -> None:
+        """Let no call through from now on."""
+        self.lasts = True
+
+    async def over(self) -> None:
+        """Return when calls may be made.
+
+        Raises:
+            BackendUnavailable: SGLang is not ready.
+        """
+        if not self.lasts:
+            return
+        came_at = time.monotonic()
+        async with self._asking:
+            # One caller asks, for all who came before it did.
+            if self.lasts and self._asked_at < came_at:
+                asked_at = time.monotonic()
+                if refusal := await self.ask():
+                    self._asked_at, self._refusal = asked_at, refusal
+                else:
+                    await asyncio.sleep(HOLD_BACK)
+                    self.lasts = False
+        if self.lasts:
+            raise BackendUnavailable(self._refusal)
+
+    async def ask(self) -> str | None:
+        """Why SGLang is not ready, or ``None`` where it is."""
+        try:
+            ready = await self.client.health(seconds=HEALTH_TIMEOUT)
+        except BackendError as error:
+            return str(error)
+        return None if ready else "SGLang was unreachable, and does not say yet that it is ready"
 
 
 @define(eq=False)

@@ -11,7 +11,7 @@ import orjson
 
 from openjev_core.backends.protocol import Branch, Tokenizer
 from openjev_core.backends.sglang.backend import SGLangBackend
-from openjev_core.backends.sglang.client import SGLangClient
+from openjev_core.backends.sglang.client import HEALTH_TIMEOUT, SGLangClient
 from openjev_core.backends.sglang.slots import Slots
 from openjev_core.backends.sglang.wire import PROMPT_SLACK, SGLangFacts, parse_one, text_body
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded, StartupError
@@ -72,11 +72,18 @@ async def open_sglang(
         if inspect:
             try:
                 backend.facts = await client.facts()
+                ready = await client.health(seconds=HEALTH_TIMEOUT)
             except (BackendUnavailable, DeadlineExceeded) as error:
                 raise StartupError(
                     f"reachable: expected an SGLang at {client.url}, found: {error}. "
                     "Start it, or give its address with --connect"
                 ) from None
+            if not ready:
+                # A call now could meet the server's own first one and kill it: see `Outage`.
+                raise StartupError(
+                    f"ready: expected an SGLang at {client.url} that is ready, found one that does not say so yet; "
+                    "start again when its /health answers 200"
+                )
             backend.max_prompt_tokens = backend.facts.max_prompt_tokens or backend.max_prompt_tokens
             backend.fanout = await proven_fanout(backend, log)
         yield backend
