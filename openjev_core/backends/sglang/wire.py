@@ -119,7 +119,8 @@ def read_element(element: Element, labels: tuple[int, ...], *, rid: str, prompt_
         prompt_tokens: The prompt's length, which the answer must confirm: SGLang can be told to cut prompts short.
 
     Raises:
-        BackendError: A label is missing, doubled or NaN; all are null; or the answer belongs to another prompt.
+        BackendError: A label is missing or doubled; all are null; or the answer belongs to another prompt. A NaN is
+            left to what reads answers of all backends.
         BackendUnavailable: SGLang dropped the call.
     """
     if element.error is not None:
@@ -152,25 +153,18 @@ def label_logprobs(
     """
     if not positions:
         raise BackendError("SGLang's answer has no output_token_ids_logprobs: it ignored the labels")
-    entries = positions[0]
     if len(positions) != 1:
         raise BackendError(f"SGLang's answer has logprobs for {len(positions)} output positions, asked was 1")
-    if tuple([token for _, token, _ in entries]) == labels:
-        values = tuple([value for value, _, _ in entries if value is not None])
-        if len(values) == len(labels) and all(map(math.isfinite, values)):
-            return values  # what nearly every answer is
-    found = {token: value for value, token, _ in entries}
-    if len(found) != len(entries):
+    found = {token: value for value, token, _ in positions[0]}
+    if len(found) != len(positions[0]):
         raise BackendError("SGLang's answer has two logprobs for one label")
     missing = [label for label in labels if label not in found]
     if missing:
         raise BackendError(f"SGLang's answer has no logprob for the label ids {missing[:8]}")
-    if all(found[label] is None for label in labels):
+    values = [found[label] for label in labels]
+    if values.count(None) == len(values):
         raise BackendError("SGLang's answer has null for every label, so there is no distribution over them")
-    logprobs = tuple(-math.inf if (value := found[label]) is None else value for label in labels)
-    if any(math.isnan(value) or value == math.inf for value in logprobs):
-        raise BackendError("SGLang returned a label logprob that is not a number")
-    return logprobs
+    return tuple([-math.inf if value is None else value for value in values])
 
 
 @frozen(kw_only=True)
