@@ -11,14 +11,14 @@ import orjson
 
 from openjev_core.backends.protocol import Branch, Tokenizer
 from openjev_core.backends.sglang.backend import SGLangBackend
-from openjev_core.backends.sglang.client import HEALTH_TIMEOUT, SGLangClient
+from openjev_core.backends.sglang.client import SGLangClient
 from openjev_core.backends.sglang.slots import Slots
 from openjev_core.backends.sglang.wire import PROMPT_SLACK, SGLangFacts, parse_one, text_body
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded, StartupError
 from openjev_core.settings import Settings
 
-TEXT_TIMEOUT = 30.0
-"""Seconds for a call with a text."""
+BUSY_TIMEOUT = 30.0
+"""Seconds for the health page, or for a call with a text: a server that is busy takes its time."""
 NOT_REPORTED = "not reported"
 
 PLAIN = "A"
@@ -72,7 +72,7 @@ async def open_sglang(
         if inspect:
             try:
                 backend.facts = await client.facts()
-                ready = await client.health(seconds=HEALTH_TIMEOUT)
+                ready = await client.health(seconds=BUSY_TIMEOUT)
             except (BackendUnavailable, DeadlineExceeded) as error:
                 raise StartupError(
                     f"reachable: expected an SGLang at {client.url}, found: {error}. "
@@ -225,7 +225,7 @@ async def count_tokens(client: SGLangClient, text: str) -> int:
     """
     rid = client.new_rid()
     body = text_body(orjson.dumps(text), rid)
-    answer = await client.generate(body, rids=[rid], routing_key="openjev-tokens", seconds=TEXT_TIMEOUT)
+    answer = await client.generate(body, rids=[rid], routing_key="openjev-tokens", seconds=BUSY_TIMEOUT)
     meta = parse_one(answer).meta_info
     if meta is None or meta.prompt_tokens is None:
         raise BackendError("no prompt_tokens in its answer")
