@@ -91,7 +91,7 @@ class WarmPrefix(Protocol):
             One reading per branch in their order, and the readings of further warm-up calls, if any were made.
 
         Raises:
-            BackendError: A missing, duplicate or NaN answer.
+            BackendError: A branch or a label has no answer, or has two.
             BackendUnavailable: The backend does not answer.
         """
         ...

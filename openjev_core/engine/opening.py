@@ -109,8 +109,7 @@ async def connected_sglang(url: str, source: str, settings: Settings, progress: 
         StartupError: No tokenizer, no server, or a check failed; says what to change.
     """
     from openjev_core.backends.sglang import open_sglang  # noqa: PLC0415 - as in the imports below
-    from openjev_core.backends.sglang.checks import fact_lines, tokenizer_is_proven  # noqa: PLC0415
-    from openjev_core.backends.sglang.tokens import tokens_line  # noqa: PLC0415
+    from openjev_core.backends.sglang.opening import fact_lines, tokenizer_is_proven, tokens_line  # noqa: PLC0415
     from openjev_core.prompts.tokenizer import load_tokenizer  # noqa: PLC0415 - a start on llama.cpp needs none of them
 
     progress(f"loading the tokenizer of {source}")
@@ -122,7 +121,7 @@ async def connected_sglang(url: str, source: str, settings: Settings, progress: 
             for line in lines:
                 progress(line)
             if not tokenizer_is_proven(backend.facts, source):
-                progress(await tokens_line(backend, tokenizer))
+                progress(await tokens_line(backend.client, tokenizer))
         else:
             progress("checks: skipped")
         yield LoadedModel(

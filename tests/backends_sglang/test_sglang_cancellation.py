@@ -13,7 +13,7 @@ from sglang_double_model import logprob
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import backend as backend_module
-from openjev_core.backends.sglang import connections, open_sglang
+from openjev_core.backends.sglang import open_sglang
 from openjev_core.errors import BackendError, BackendUnavailable
 from openjev_core.settings import Settings
 
@@ -102,17 +102,17 @@ async def test_an_abort_never_delays_and_gives_up_on_a_dead_server(start_double)
         double.stop()
         with pytest.raises(BackendUnavailable):
             await task
-        await until(lambda: backend.aborts.task is None or backend.aborts.task.done())
-        assert not backend.aborts.rids
+        await until(lambda: backend.client.aborts.task is None or backend.client.aborts.task.done())
+        assert not backend.client.aborts.rids
 
 
 async def test_aborts_are_not_tried_again_where_there_is_no_route(start_double):
     double = await start_double(frontend="rust")
     async with connected(double) as backend:
-        backend.aborts.add([backend.new_rid()])
-        await until(lambda: not backend.aborts.supported)
-        backend.aborts.add([backend.new_rid()])
-        assert not backend.aborts.rids
+        backend.client.aborts.add([backend.client.new_rid()])
+        await until(lambda: not backend.client.aborts.supported)
+        backend.client.aborts.add([backend.client.new_rid()])
+        assert not backend.client.aborts.rids
 
 
 async def test_an_admin_key_that_is_not_ours_leaves_it_to_the_connection(start_double):
@@ -125,7 +125,7 @@ async def test_an_admin_key_that_is_not_ours_leaves_it_to_the_connection(start_d
         with pytest.raises(asyncio.CancelledError):
             await task
         await until(lambda: double.idle)
-        assert not backend.aborts.supported
+        assert not backend.client.aborts.supported
 
 
 async def test_request_ids_have_one_length_and_are_no_prefix_of_another(start_double, fanout):
@@ -169,10 +169,10 @@ async def test_a_storm_of_evaluations_and_cancellations_leaves_nothing(start_dou
         outcomes = await asyncio.gather(*(client(number) for number in range(120)))
         assert sum(outcomes) >= 80
         await until(lambda: double.idle)
-        await until(lambda: backend.aborts.task is None or backend.aborts.task.done())
+        await until(lambda: backend.client.aborts.task is None or backend.client.aborts.task.done())
         assert backend.slots.free == 24
         assert backend.slots.waiting == []
-        assert other_tasks() - baseline - {backend.aborts.task} == set()
+        assert other_tasks() - baseline - {backend.client.aborts.task} == set()
         await backend.check()
 
 
@@ -217,18 +217,21 @@ async def test_a_check_that_gets_no_connection_passes_when_other_calls_are_answe
     """A server that is too busy to accept another connection answers on those that it has."""
     monkeypatch.setattr(backend_module, "CHECK_TIMEOUT", 0.2)
 
-    async def connect(_host, _port, seconds, _tls):
-        await asyncio.sleep(seconds)
-        raise TimeoutError
+    async def sock_connect(_socket, _address):
+        await asyncio.sleep(60)
 
     double = await start_double(latency=0.05)
     async with connected(double) as backend:
         evaluation = asyncio.create_task(evaluate(backend))
         await until(lambda: double.calls)
-        monkeypatch.setattr(connections, "connect", connect)
+        monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", sock_connect)
         check = asyncio.create_task(backend.check())
         await evaluation
         await check
-        backend.client.connections.close()
+        await until(backend.client.aborts.task.done)
+        double.latency = 0.5
+        evaluation = asyncio.create_task(evaluate(backend, first=1, count=1))
+        await until(lambda: double.jobs)
         with pytest.raises(BackendUnavailable, match="has not answered"):
             await backend.check()
+        await evaluation

@@ -1,91 +1,446 @@
-"""One call to SGLang: what each of its ways to fail becomes, and what facts are taken from its pages."""
+"""One call to SGLang: over real sockets, on both event loops, against servers that answer by script."""
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import os
+import socket
+import ssl
+import sys
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import aiohttp
 import orjson
 import pytest
+import trustme
 
+from openjev_core.backends.sglang import client as client_module
 from openjev_core.backends.sglang.client import SGLangClient
-from openjev_core.backends.sglang.connection import Answer, ConnectionClosed
-from openjev_core.backends.sglang.facts import ServerFacts, read_facts
+from openjev_core.backends.sglang.wire import SGLangFacts
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded
 
 pytestmark = pytest.mark.anyio
 
-
-class Answers:
-    """Connections that always give the same answer, or one by the path, or raise."""
-
-    def __init__(self, answer):
-        self.answer = answer
-        self.sent = []
-
-    async def exchange(self, request, seconds):
-        self.sent.append((request, seconds))
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer(request.split(b" ")[1].decode()) if callable(self.answer) else self.answer
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+STRAY = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray"
+CUT_SHORT = "^SGLang broke off its answer: the connection was closed in the middle$"
+NO_ANSWER = "^SGLang closed the connection without an answer$"
+NO_HTTP = "^SGLang broke off its answer: it is no HTTP: "
 
 
-def client_for(answer, **more):
-    return SGLangClient("http://sglang.test:30000/base", connections=Answers(answer), **more)
+@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request):
+    return "asyncio", {"use_uvloop": request.param}
 
 
-async def generate(answer):
-    return await client_for(answer).generate(b"{}", routing_key="state", seconds=5)
+class Script:
+    """A server that gives the answers in their turn, whichever connection asks.
+
+    An answer is a list of parts: bytes are sent, an event is waited for, ``None`` closes the connection, and ``...``
+    waits until the client does.
+    """
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.received = []
+        self.connections = 0
+        self.asked = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    def answer(self, head):
+        return self.answers.pop(0)
+
+    async def __call__(self, reader, writer):
+        self.connections += 1
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                _, _, length = head.lower().partition(b"content-length: ")
+                self.received.append(head + await reader.readexactly(int(length.partition(b"\r\n")[0] or 0)))
+                self.asked.set()
+                for part in self.answer(head):
+                    if part is None or writer.is_closing():
+                        return
+                    if isinstance(part, asyncio.Event):
+                        await part.wait()
+                    elif part is ...:
+                        await reader.read()
+                    else:
+                        writer.write(part)
+                        await asyncio.sleep(0)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+            self.closed.set()
 
 
-HEADERS = (
-    b"Host: sglang.test:30000\r\nContent-Type: application/json\r\nAccept-Encoding: identity\r\nUser-Agent: openjev\r\n"
-)
+@asynccontextmanager
+async def serving(handle, *, path="", tls=None, **options):
+    """A client of a server on a port of its own."""
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
+    port = server.sockets[0].getsockname()[1]
+    async with client_of(f"{'https' if tls else 'http'}://127.0.0.1:{port}{path}", **options) as client:
+        yield client
+    server.close()
 
 
-async def test_what_a_call_sends():
-    client = client_for(Answer(200, b"answer"), api_key="key")
-    assert b"answer" == await client.generate(b'{"a":1}', routing_key="state", seconds=5)
+@asynccontextmanager
+async def client_of(url, **options):
+    client = SGLangClient(url, **options)
+    client.aborts.supported = False  # a call of its own would take an answer of the script
+    try:
+        yield client
+    finally:
+        await client.aclose()
+
+
+async def post(client, body=b"{}", seconds=30.0):
+    return await client.generate(body, rids=["a-rid"], routing_key="state", seconds=seconds)
+
+
+async def turn():
+    for _ in range(20):
+        await asyncio.sleep(0.002)
+
+
+def descriptors():
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
+def head_of(method, path, more=""):
+    lines = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nContent-Type: application/json\r\n"
+    return f"{lines}Accept-Encoding: identity\r\nUser-Agent: openjev\r\n{more}\r\n"
+
+
+async def test_what_calls_send():
+    script = Script(*[[OK]] * 6)
+    async with serving(script, path="/a b", api_key="key") as client:
+        port = client.url.split(":")[2].partition("/")[0]
+        assert b"ok" == await post(client, b'{"a":1}')
+        assert 200 == await client.abort("a-rid", seconds=9)
+        assert await client.health(seconds=9)
+        assert await client.facts() == SGLangFacts()
+    key = "Authorization: Bearer key\r\n"
     assert [
-        (
-            b"POST /base/generate HTTP/1.1\r\n%bAuthorization: Bearer key\r\nX-SMG-Routing-Key: state\r\n"
-            b'Content-Length: 7\r\n\r\n{"a":1}' % HEADERS,
-            5,
-        )
-    ] == client.connections.sent
+        head_of("POST", "/a%20b/generate", f"{key}X-SMG-Routing-Key: state\r\nContent-Length: 7\r\n") + '{"a":1}',
+        head_of("POST", "/a%20b/abort_request", f"{key}Content-Length: 15\r\n") + '{"rid":"a-rid"}',
+        *(head_of("GET", f"/a%20b/{page}", key) for page in ("health", "server_info", "model_info", "get_model_info")),
+    ] == [sent.decode().replace(f":{port}\r\n", ":PORT\r\n") for sent in script.received]
 
 
-async def test_what_other_calls_send():
-    client = client_for(Answer(200, b"{}"))
-    await client.abort("a-rid", seconds=1)
-    await client.info("/server_info", seconds=2)
-    assert await client.health(seconds=3)
-    assert [
-        (b'POST /base/abort_request HTTP/1.1\r\n%bContent-Length: 15\r\n\r\n{"rid":"a-rid"}' % HEADERS, 1),
-        (b"GET /base/server_info HTTP/1.1\r\n%bContent-Length: 0\r\n\r\n" % HEADERS, 2),
-        (b"GET /base/health HTTP/1.1\r\n%bContent-Length: 0\r\n\r\n" % HEADERS, 3),
-    ] == client.connections.sent
+async def test_connections_are_kept_and_calls_at_once_have_one_each():
+    go = asyncio.Event()
+    script = Script([OK], [go, OK], [OK], [OK], [OK])
+    async with serving(script) as client:
+        await post(client)
+        first = asyncio.create_task(post(client))
+        await turn()
+        await post(client)
+        go.set()
+        await first
+        await asyncio.gather(post(client), post(client))
+    assert 2 == script.connections
+
+
+async def test_one_that_was_idle_for_too_long_is_not_used_again(monkeypatch):
+    monkeypatch.setattr(client_module, "KEEPALIVE", 0.01)
+    script = Script([OK], [OK])
+    async with serving(script) as client:
+        await post(client)
+        await turn()
+        await post(client)
+    assert 2 == script.connections
 
 
 @pytest.mark.parametrize(
-    ("url", "first", "host"),
+    ("parts", "body"),
     [
-        ("http://127.0.0.1:30000", b"POST /generate HTTP/1.1", b"Host: 127.0.0.1:30000"),
-        ("https://sglang.test", b"POST /generate HTTP/1.1", b"Host: sglang.test"),
-        ("http://[::1]:30000", b"POST /generate HTTP/1.1", b"Host: [::1]:30000"),
-        ("http://fa\u00df.de/a b", b"POST /a%20b/generate HTTP/1.1", b"Host: xn--fa-hia.de"),
+        ([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r", b"\nc\r\n0\r\n\r\n"], b"abc"),
+        ([b"HTTP/1.1 200 OK\r\n\r\nuntil the end", None], b"until the end"),
+        ([b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + OK], b"ok"),
+        ([bytes([byte]) for byte in OK], b"ok"),
+        ([OK, None], b"ok"),
+        ([OK.replace(b"/1.1", b"/1.0")], b"ok"),
+        ([OK.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n")], b"ok"),
+        ([OK.replace(b"OK\r\n", b"OK\r\nContent-Encoding: gzip\r\n")], b"ok"),
+        ([OK + STRAY], b"ok"),
     ],
 )
-async def test_addresses_are_written_as_http_wants_them(url, first, host):
-    assert [first, host] == SGLangClient(url).head("POST", "/generate").split(b"\r\n")[:2]
+async def test_every_form_of_an_answer_and_the_next_one(parts, body):
+    async with serving(Script(parts, [OK])) as client:
+        assert body == await post(client)
+        await turn()
+        assert b"ok" == await post(client)
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ([OK[:-1], None], CUT_SHORT),
+        ([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", None], CUT_SHORT),
+        ([b"SSH-2.0-OpenSSH\r\n"], NO_HTTP),
+        ([b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"], NO_HTTP),
+        ([b"HTTP/1.1 200 OK\r\nX: ", *[b"x" * 1000] * 50], NO_HTTP),
+        ([b"HTTP/1.1 200 OK\r\n", *[b"X: x\r\n"] * 500], NO_HTTP),
+        ([b"HTTP/1.1 200 OK\r\n\r\n", *[bytes(1000)] * 50], "^SGLang broke off its answer: it took more than 20,000"),
+    ],
+)
+async def test_what_is_no_whole_answer(monkeypatch, parts, said):
+    monkeypatch.setattr(client_module, "MAX_ANSWER", 20_000)
+    script = Script([*parts, ...], [OK])
+    async with serving(script) as client:
+        with pytest.raises(BackendUnavailable, match=said):
+            await post(client)
+        assert b"ok" == await post(client)
+    assert 2 == script.connections
+
+
+async def test_an_answer_to_nothing_is_not_taken_for_the_next_one():
+    more = asyncio.Event()
+    script = Script([OK, more, STRAY], [OK])
+    async with serving(script) as client:
+        await post(client)
+        more.set()
+        await turn()
+        assert b"ok" == await post(client)
+    assert 2 == script.connections
+
+
+@pytest.mark.parametrize("parts", [[None], [OK[:20], None], [b"HTTP/1.1 100 Continue\r\n\r\n", None]])
+async def test_a_connection_that_closes_without_an_answer_is_replaced_once(parts):
+    script = Script([OK], parts, [OK], parts, parts, [OK])
+    async with serving(script) as client:
+        await post(client)
+        assert b"ok" == await post(client, b"again")
+        with pytest.raises(BackendUnavailable, match=NO_ANSWER):
+            await post(client)
+        assert b"ok" == await post(client)
+    assert 2 == sum(request.endswith(b"again") for request in script.received)
+
+
+async def test_a_second_attempt_has_what_the_first_one_left():
+    slow = asyncio.Event()
+    async with serving(Script([OK], [slow, None], [...])) as client:
+        await post(client)
+        call = asyncio.create_task(post(client, seconds=0.3))
+        await asyncio.sleep(0.2)
+        slow.set()
+        with pytest.raises(DeadlineExceeded, match=r"^SGLang did not answer within 0\.3 s$"):
+            await asyncio.wait_for(call, 0.25)
+
+
+@pytest.mark.parametrize("way", ["late", "cancelled"])
+@pytest.mark.parametrize("parts", [[], [OK[:20]], [OK[:-1]]])
+async def test_a_call_that_is_given_up_closes_its_connection_at_once(parts, way):
+    script = Script([*parts, ...], [OK])
+    async with serving(script) as client:
+        call = asyncio.create_task(post(client, seconds=0.05 if way == "late" else 30.0))
+        await script.asked.wait()
+        await turn()
+        if way == "cancelled":
+            call.cancel()
+        with pytest.raises(DeadlineExceeded if way == "late" else asyncio.CancelledError):
+            await call
+        await asyncio.wait_for(script.closed.wait(), 5)
+        assert b"ok" == await post(client)
+    assert 2 == script.connections
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n"])
+async def test_a_body_that_the_server_does_not_take_keeps_no_descriptor(answer):
+    taken = []
+
+    async def deaf(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        taken.append(writer)
+
+    async with serving(deaf) as client:
+        before = descriptors()
+        calls = [asyncio.create_task(post(client, bytes(64 * 1024 * 1024), seconds=0.2)) for _ in range(2)]
+        for error in await asyncio.gather(*calls, return_exceptions=True):
+            assert isinstance(error, BackendError if answer else DeadlineExceeded)
+        await turn()
+        assert before + len(taken) == descriptors()
+        for writer in taken:
+            writer.transport.abort()
+
+
+async def test_nothing_is_followed_remembered_or_sent_through_a_proxy(monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    away = b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /elsewhere\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n"
+    script = Script([away], [OK])
+    async with serving(script) as client:
+        with pytest.raises(BackendError, match=r"^SGLang answered 307"):
+            await post(client)
+        await post(client)
+    assert [b"POST /generate"] * 2 == [request[:14] for request in script.received]
+    assert not any(b"Cookie" in request for request in script.received)
+
+
+async def test_closing_leaves_nothing_behind_and_sends_nothing_again():
+    script = Script([OK], [...], [OK])
+    async with serving(script) as client:
+        before, tasks = descriptors(), asyncio.all_tasks()
+        await post(client)
+        call = asyncio.create_task(post(client))
+        await turn()
+        await client.aclose()
+        with pytest.raises(BackendUnavailable):
+            await call
+        await turn()
+        assert (2, before, tasks) == (len(script.received), descriptors(), asyncio.all_tasks())
+
+
+# Connecting.
+
+
+@contextmanager
+def swallowing(host="127.0.0.1", port=0):
+    """The port of a listener that is full: the system lets every further connection wait."""
+    with socket.socket() as listener, socket.socket() as one, socket.socket() as two:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(0)
+        for filler in (one, two):
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture
+def addresses(monkeypatch):
+    """Addresses that every name stands for."""
+    known = []
+
+    async def resolve(_self, host, port=0, family=0):
+        return [
+            {"hostname": host, "host": at, "port": port, "family": socket.AF_INET, "proto": 0, "flags": 0}
+            for at in known
+        ]
+
+    monkeypatch.setattr(aiohttp.ThreadedResolver, "resolve", resolve)
+    return known
+
+
+async def test_a_port_where_nobody_listens():
+    async with serving(Script()) as client:
+        pass
+    async with client_of(client.url) as client:
+        with pytest.raises(BackendUnavailable, match=r"^SGLang cannot be reached: 127\.0\.0\.1:\d+: .*111"):
+            await post(client)
+
+
+async def test_an_address_that_swallows_packets_is_told_and_holds_no_descriptor(monkeypatch):
+    with swallowing() as port:
+        before = descriptors()
+        async with client_of(f"http://127.0.0.1:{port}") as client:
+            with pytest.raises(DeadlineExceeded, match=r"^SGLang did not answer within 0\.05 s$"):
+                await post(client, seconds=0.05)
+            calls = [asyncio.create_task(post(client)) for _ in range(50)]
+            await turn()
+            for call in calls:
+                call.cancel()
+            await asyncio.wait(calls)
+            await turn()
+            assert before == descriptors()
+        monkeypatch.setattr(client_module, "CONNECT_TIMEOUT", 0.05)
+        async with client_of(f"http://127.0.0.1:{port}") as client:
+            with pytest.raises(
+                BackendUnavailable, match=r"^SGLang cannot be reached: .*: no connection within 0\.05 s$"
+            ):
+                await post(client)
+
+
+async def test_several_addresses_of_a_name_are_tried_side_by_side(addresses):
+    async with serving(Script([OK])) as direct:
+        port = int(direct.url.rpartition(":")[2])
+        addresses.extend(["127.0.0.2", "127.0.0.1"])
+        with swallowing("127.0.0.2", port):
+            async with client_of(f"http://sglang.test:{port}") as client:
+                assert b"ok" == await post(client, seconds=3.0)
+
+
+async def test_a_name_is_written_as_it_is_registered(addresses):
+    """Python's own spelling of this one is `fass.de`, which is another's."""
+    addresses.append("127.0.0.1")
+    script = Script([OK])
+    async with serving(script) as direct:
+        port = direct.url.rpartition(":")[2]
+        async with client_of(f"http://fa\u00df.de:{port}") as client:
+            await post(client)
+    assert f"Host: xn--fa-hia.de:{port}\r\n".encode() in script.received[0]
+
+
+async def test_a_cancelled_call_never_closes_the_descriptor_of_another():
+    """Cancelled at each step of its connecting; a descriptor that was closed once is another's by the second time."""
+    async with serving(Script(*[[OK]] * 20)) as client:
+        gc.freeze()  # a collection of all that pytest holds would take long
+        for steps in range(12):
+            gc.disable()
+            call = asyncio.create_task(post(client))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            call.cancel()
+            await asyncio.wait([call])
+            await asyncio.sleep(0)
+            others = [os.open(os.devnull, os.O_RDONLY) for _ in range(10)]
+            del call
+            gc.enable()
+            gc.collect()
+            for other in others:
+                os.close(other)  # raises where it was closed
+            await turn()
+        gc.unfreeze()
+
+
+async def test_certificates(tmp_path):
+    """One that is not trusted is told; one that is, because the system's authorities are others."""
+    authority, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "authority.pem")
+    code = (
+        "import asyncio, sys\nfrom openjev_core.backends.sglang.client import SGLangClient\n"
+        "async def main():\n    client = SGLangClient(sys.argv[1])\n"
+        "    print(await client.health(seconds=9))\n    await client.aclose()\nasyncio.run(main())"
+    )
+    async with serving(Script([OK]), tls=context) as client:
+        with pytest.raises(BackendUnavailable, match=r"cannot be reached: .*certificate verify failed"):
+            await post(client)
+        trusting = {**os.environ, "SSL_CERT_FILE": str(tmp_path / "authority.pem")}
+        run = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", code, client.url, env=trusting, stdout=asyncio.subprocess.PIPE
+        )
+        assert b"True\n" == (await run.communicate())[0]
+
+
+async def test_a_tls_greeting_without_answer_ends_with_its_call():
+    script = Script()
+    async with serving(script) as plain, client_of(plain.url.replace("http:", "https:")) as client:
+        with pytest.raises(DeadlineExceeded):
+            await post(client, seconds=0.1)
+        await asyncio.wait_for(script.closed.wait(), 5)
+
+
+# What an answer means.
+
+
+def answer(status, content):
+    return b"HTTP/1.1 %d Any\r\nContent-Length: %d\r\n\r\n%b" % (status, len(content), content)
 
 
 @pytest.mark.parametrize(
     ("status", "body", "error", "said"),
     [
-        (400, {"error": {"message": "too long"}}, BackendError, "SGLang answered 400: too long"),
-        (400, {"object": "error", "message": "two\nlines"}, BackendError, "SGLang answered 400: two lines"),
+        (400, {"error": {"message": "too long"}}, BackendError, "^SGLang answered 400: too long$"),
+        (400, {"object": "error", "message": "two\nlines"}, BackendError, "^SGLang answered 400: two lines$"),
         (401, {"error": "Unauthorized"}, BackendError, "OPENJEV_BACKEND_API_KEY"),
-        (404, None, BackendError, "SGLang answered 404"),
+        (404, None, BackendError, "^SGLang answered 404: no reason given$"),
         (429, {"error": "slow down"}, BackendUnavailable, "429: slow down"),
-        (500, None, BackendError, "SGLang answered 500"),
+        (500, None, BackendError, "^SGLang answered 500"),
         (502, None, BackendUnavailable, "502"),
         (503, {"message": "The request queue is full."}, BackendUnavailable, "503: The request queue is full"),
         (504, None, BackendUnavailable, "504"),
@@ -93,50 +448,47 @@ async def test_addresses_are_written_as_http_wants_them(url, first, host):
 )
 async def test_a_status_becomes_the_error_that_fits_a_client(status, body, error, said):
     content = b"" if body is None else orjson.dumps(body)
-    with pytest.raises(BackendError, match=said) as caught:
-        await generate(Answer(status, content))
+    async with serving(Script([answer(status, content)])) as client:
+        with pytest.raises(BackendError, match=said) as caught:
+            await post(client)
     assert type(caught.value) is error
 
 
 async def test_a_long_error_page_is_cut_to_a_line():
-    with pytest.raises(BackendError) as caught:
-        await generate(Answer(500, b"<html>\n" * 10_000))
+    async with serving(Script([answer(500, b"<html>\n" * 10_000)])) as client:
+        with pytest.raises(BackendError) as caught:
+            await post(client)
     assert len(str(caught.value)) < 400
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "failure", [ConnectionClosed("closed"), BackendUnavailable("broke off"), DeadlineExceeded("within 5 s")]
-)
-async def test_a_failed_exchange_is_passed_on(failure):
-    client = client_for(failure)
-    with pytest.raises(BackendError) as caught:
-        await client.generate(b"{}", routing_key="", seconds=5)
-    assert failure is caught.value
-    assert 1 == len(client.connections.sent)
-
-
 async def test_only_the_models_own_answers_prove_that_it_lives():
-    client = client_for(lambda path: Answer(200 if path.endswith("generate") else 404, b""))
-    await client.abort("rid", seconds=1)
-    await client.info("/server_info", seconds=1)
-    assert client.answered_at == 0.0
-    await client.generate(b"{}", routing_key="", seconds=1)
-    assert client.answered_at > 0.0
+    async with serving(Script([OK], [OK], [OK])) as client:
+        await client.abort("rid", seconds=1)
+        await client.health(seconds=1)
+        assert client.answered_at == 0.0
+        await post(client)
+        assert client.answered_at > 0.0
+
+
+class Pages(Script):
+    """A server that answers by path."""
+
+    def answer(self, head):
+        (pages,) = self.answers
+        page = pages.get(head.split(b" ")[1].decode())
+        return [answer(404, b"") if page is None else answer(200, orjson.dumps(page))]
 
 
 async def facts_from(pages):
-    def answer(path):
-        page = pages.get(path.removeprefix("/base"))
-        return Answer(404, b"") if page is None else Answer(200, orjson.dumps(page))
-
-    return await read_facts(client_for(answer))
+    async with serving(Pages(pages)) as client:
+        return await client.facts()
 
 
 async def test_facts_of_the_python_front_end():
     server = {"context_length": 2048, "max_req_input_len": 2042, "page_size": 64, "disable_radix_cache": True}
     model = {"model_path": "/model", "tokenizer_path": "/tokenizer", "served_model_name": "name"}
-    assert await facts_from({"/server_info": server | {"version": "0.5.19"}, "/model_info": model}) == ServerFacts(
+    assert await facts_from({"/server_info": server | {"version": "0.5.19"}, "/model_info": model}) == SGLangFacts(
         frontend="python",
         version="0.5.19",
         model_path="/model",
@@ -150,12 +502,12 @@ async def test_facts_of_the_python_front_end():
 
 async def test_facts_of_the_rust_front_end():
     facts = await facts_from({"/server_info": {"max_context_length": 4096, "max_total_num_tokens": 3000}})
-    assert facts == ServerFacts(frontend="rust", max_prompt_tokens=2999)
+    assert facts == SGLangFacts(frontend="rust", max_prompt_tokens=2999)
 
 
 async def test_facts_of_a_router():
     facts = await facts_from({"/get_model_info": {"model_path": "/model", "served_model_name": "name"}})
-    assert facts == ServerFacts(model_path="/model", served_model_name="name")
+    assert facts == SGLangFacts(model_path="/model", served_model_name="name")
 
 
 @pytest.mark.parametrize("page", [[], "text", 5, {"context_length": "2048", "page_size": True}])

@@ -8,9 +8,8 @@ import pytest
 from tiny_tokenizer import tiny_tokenizer, write_tiny_tokenizer
 
 from openjev_core import Settings, StartupError, open_engine
-from openjev_core.backends.sglang import ServerFacts
-from openjev_core.backends.sglang.checks import fact_lines
-from openjev_core.backends.sglang.tokens import TRICKY
+from openjev_core.backends.sglang.opening import TRICKY, fact_lines
+from openjev_core.backends.sglang.wire import SGLangFacts
 
 pytestmark = pytest.mark.anyio
 
@@ -144,7 +143,7 @@ async def test_a_server_that_is_asked_nothing_does_not_name_it(start_double):
 
 
 def facts(**known):
-    return list(fact_lines(ServerFacts(**known), url="u", tokenizer="org/Model-1", max_input_tokens=100))
+    return list(fact_lines(SGLangFacts(**known), url="u", tokenizer="org/Model-1", max_input_tokens=100))
 
 
 def test_what_a_router_does_not_report_is_said_so():
@@ -163,7 +162,7 @@ def test_a_model_is_known_by_the_last_part_of_its_name(path):
 
 def test_directories_are_compared_by_their_tokenizers(tokenizer, tmp_path):
     copy = write_tiny_tokenizer(tmp_path / "renamed")
-    known = ServerFacts(model_path=str(copy))
+    known = SGLangFacts(model_path=str(copy))
     lines = list(fact_lines(known, url="u", tokenizer=str(tokenizer), max_input_tokens=100))
     assert f"model: {copy}, tokenized with {tokenizer}" == lines[1]
     (copy / "tokenizer.json").write_bytes(b"{}")

@@ -67,21 +67,21 @@ def test_every_recorded_answer_to_a_labelled_call_is_read(asked, answer):
     for element, labels, recorded in zip(elements, label_lists(asked, len(answers)), answers, strict=True):
         if "error" in recorded:
             with pytest.raises(BackendError, match="longer than the model's context length"):
-                wire.reading(element, labels, rid="", prompt_tokens=0)
+                wire.read_element(element, labels, rid="", prompt_tokens=0)
             continue
         meta = recorded["meta_info"]
         size = meta.get("prompt_tokens")
         if meta["finish_reason"]["type"] == "abort":
             with pytest.raises(BackendUnavailable, match="Abort"):
-                wire.reading(element, labels, rid=meta["id"], prompt_tokens=9)
+                wire.read_element(element, labels, rid=meta["id"], prompt_tokens=9)
             continue
         entries = meta["output_token_ids_logprobs"][0]
         if len(entries) != len({token for _, token, _ in entries}):
             # One recorded call asked for a label twice, which this client never does.
             with pytest.raises(BackendError, match="two logprobs for one label"):
-                wire.reading(element, labels, rid=meta["id"], prompt_tokens=size)
+                wire.read_element(element, labels, rid=meta["id"], prompt_tokens=size)
             continue
-        reading = wire.reading(element, labels, rid=meta["id"], prompt_tokens=size)
+        reading = wire.read_element(element, labels, rid=meta["id"], prompt_tokens=size)
         assert reading.logprobs == tuple(value for label in labels for value, token, _ in entries if token == label)
         assert (reading.prompt_tokens, reading.output_tokens) == (size, 1)
         assert reading.cached_tokens == meta.get("cached_tokens")
@@ -99,7 +99,7 @@ def test_an_answer_without_labels_is_never_taken_for_one(answer):
         element = wire.parse_one(orjson.dumps(one))
         size = one["meta_info"].get("prompt_tokens", 9)
         with pytest.raises(BackendError):
-            wire.reading(element, (9805, 787), rid=one["meta_info"]["id"], prompt_tokens=size)
+            wire.read_element(element, (9805, 787), rid=one["meta_info"]["id"], prompt_tokens=size)
 
 
 def refusals():

@@ -6,13 +6,13 @@ import orjson
 import pytest
 
 from openjev_core.backends.protocol import Reading
-from openjev_core.backends.sglang.wire import parse_one, reading
+from openjev_core.backends.sglang.wire import parse_one, read_element
 from openjev_core.errors import BackendError
 
 
 def read(**meta):
     answer = {"id": "rid", "prompt_tokens": 12, "output_token_ids_logprobs": [[[-0.5, 7, None], [-1.5, 5, None]]]}
-    return reading(parse_one(orjson.dumps({"meta_info": answer | meta})), (7, 5), rid="rid", prompt_tokens=12)
+    return read_element(parse_one(orjson.dumps({"meta_info": answer | meta})), (7, 5), rid="rid", prompt_tokens=12)
 
 
 def test_counts_are_taken_over():

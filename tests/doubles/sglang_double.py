@@ -22,6 +22,7 @@ import gc
 import math
 import os
 import sys
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -52,6 +53,7 @@ class SGLangDouble:
         disconnect_notice: Seconds until the Python front end notices that a client hung up (really up to 4).
         tokenize: Makes ids of text.
         singles: A branch that is the only one of its prefix may come without a warm-up.
+        warm_up: Seconds after a start in which the server's own plain call is at work.
         strict: Check every call against the rules and keep it in ``calls``.
         faults: What goes wrong, in the order of asking.
     """
@@ -72,6 +74,7 @@ class SGLangDouble:
     disable_radix_cache: bool = False
     tokenize: Callable[[str], list[int]] | None = None
     singles: bool = False
+    warm_up: float = 0.0
     strict: bool = True
     on_death: Callable[[], None] = lambda: None
     faults: list[Fault] = field(factory=list)
@@ -81,6 +84,7 @@ class SGLangDouble:
     """Rids that ``/abort_request`` was asked for."""
     completed: int = 0
     aborted: int = 0
+    health_checks: int = 0
     computed_tokens: int = 0
     most_at_once: int = 0
     """Prompts, waiting and running."""
@@ -90,6 +94,7 @@ class SGLangDouble:
     tree: PrefixTree = field(factory=PrefixTree)
     tree_tokens: int = 0
     connections: set[Connection] = field(factory=set)
+    started_at: float = -math.inf
     rules: Rules = field()
     server: asyncio.Server | None = None
 
@@ -113,6 +118,11 @@ class SGLangDouble:
         return not self.jobs
 
     @property
+    def starting(self) -> bool:
+        """Its own plain call is at work."""
+        return time.monotonic() - self.started_at < self.warm_up
+
+    @property
     def keeps_tree(self) -> bool:
         """Whether anything depends on what is cached."""
         return not self.disable_radix_cache and (self.frontend == "python" or self.prefill_rate < math.inf)
@@ -128,7 +138,7 @@ class SGLangDouble:
 
     async def start(self) -> None:
         """Listen; after a death or a stop, on the same port again, with nothing cached."""
-        self.tree, self.tree_tokens = PrefixTree(), 0
+        self.tree, self.tree_tokens, self.started_at = PrefixTree(), 0, time.monotonic()
         self.server = await asyncio.get_running_loop().create_server(
             lambda: Connection(self.handle, self.connections), "127.0.0.1", self.port
         )
@@ -192,7 +202,7 @@ class SGLangDouble:
             self.calls.append(call)
             busy = any(job.call.routing_key == call.routing_key for job in self.jobs.values())
             self.rules.check(body, members, alone=self.singles and not busy)
-        if any(job.labelled != labelled for job in self.jobs.values()):
+        if (labelled and self.starting) or any(job.labelled != labelled for job in self.jobs.values()):
             self.rules.violations.append("a call without labels met one with labels in a batch: the scheduler is dead")
             self.die()
             return

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from sglang_double import SGLangDouble
 
 
-def health(_: SGLangDouble, request: HttpRequest) -> None:
-    """``GET /health``."""
-    request.answer(200, b"", None)
+def health(double: SGLangDouble, request: HttpRequest) -> None:
+    """``GET /health``: the Rust front end says that it is well before its own first call has ended."""
+    double.health_checks += 1
+    request.answer(503 if double.starting and double.frontend == "python" else 200, b"", None)
 
 
 def model_info(double: SGLangDouble, request: HttpRequest) -> None:

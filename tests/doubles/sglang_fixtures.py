@@ -78,8 +78,8 @@ class RealSGLang:
 
 
 @contextmanager
-def launched_real_sglang(directory: Path, frontend: str) -> Iterator[RealSGLang]:
-    """Launch the server in ``directory`` the way the product does."""
+def launched_real_sglang(directory: Path, frontend: str, *flags: str) -> Iterator[RealSGLang]:
+    """Launch the server in ``directory`` the way the product does, with further flags of SGLang."""
     environment = {
         **os.environ,
         "OPENJEV_SGLANG_PYTHON": str(directory / "venv/bin/python"),
@@ -91,7 +91,7 @@ def launched_real_sglang(directory: Path, frontend: str) -> Iterator[RealSGLang]
         "TRANSFORMERS_OFFLINE": "1",
     }
     launcher = subprocess.Popen(
-        [sys.executable, str(Path(__file__).parent / "launching_api.py"), "--log-level", "warning"],
+        [sys.executable, str(Path(__file__).parent / "launching_api.py"), "--log-level", "warning", *flags],
         env=environment,
         stdout=subprocess.PIPE,
         text=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -12,8 +13,9 @@ from pathlib import Path
 import pytest
 from sglang_fixtures import REAL, launched_real_sglang
 
+from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import open_sglang
-from openjev_core.errors import BackendUnavailable, DeadlineExceeded
+from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded
 from openjev_core.launch.guardian import descendants
 from openjev_core.settings import Settings
 
@@ -21,13 +23,18 @@ pytestmark = [pytest.mark.anyio, pytest.mark.sglang]
 
 
 @pytest.fixture
-def own_sglang(frontend):
-    """A server of this test's own."""
+def directory():
     where = os.environ.get(REAL, "http")
     if where.startswith("http"):
         pytest.skip(f"{REAL} names no directory")
+    return Path(where)
+
+
+@pytest.fixture
+def own_sglang(directory, frontend):
+    """A server of this test's own."""
     with ExitStack() as stack:
-        yield stack.enter_context(launched_real_sglang(Path(where), frontend))
+        yield stack.enter_context(launched_real_sglang(directory, frontend))
 
 
 def command_line(pid):
@@ -92,6 +99,40 @@ async def test_a_stopped_server_is_noticed_and_serves_again_when_it_goes_on(own_
         await backend.check()
         async with backend.prefix((5, 6, 7), key="state") as warm:
             assert warm.warm_up.prompt_tokens == 3
+
+
+async def test_a_server_that_starts_again_under_four_clients_that_retry_lives(directory):
+    """On 0.5.19 their calls met the Python front end's own first one, which is plain, and killed it."""
+    stop = asyncio.Event()
+
+    async def client(backend, number):
+        answered = []
+        while not stop.is_set():
+            try:
+                async with backend.prefix((5, number, len(answered)), key=f"{number} {len(answered)}") as warm:
+                    await warm.read([Branch((8, 9), (49, 50))])
+                answered.append(time.monotonic())
+            except BackendError:
+                await asyncio.sleep(0.2)
+        return answered
+
+    with ExitStack() as first, ExitStack() as second:
+        server = first.enter_context(launched_real_sglang(directory, "python"))
+        settings, key = Settings(request_timeout=10.0), server.api_key
+        async with open_sglang(server.url, settings, vocab_size=server.vocab_size, api_key=key) as backend:
+            clients = [asyncio.create_task(client(backend, number)) for number in range(4)]
+            await asyncio.sleep(3)
+            await asyncio.to_thread(first.close)
+            ended_at = time.monotonic()
+            port = ("--port", server.url.rpartition(":")[2])
+            again = launched_real_sglang(directory, "python", *port)
+            server = await asyncio.to_thread(second.enter_context, again)
+            await asyncio.sleep(10)
+            stop.set()
+            answered = await asyncio.gather(*clients)
+            assert all(times[0] < ended_at < times[-1] for times in answered)
+            await backend.check()
+            assert server.launcher.poll() is None
 
 
 @pytest.mark.usefixtures("own_sglang")

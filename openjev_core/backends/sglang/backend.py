@@ -1,37 +1,39 @@
-"""SGLang as a :class:`openjev_core.backends.protocol.Backend`."""
+"""SGLang as a :class:`openjev_core.backends.protocol.Backend`: prefixes that are warmed once, branches behind them."""
 
 from __future__ import annotations
 
-import itertools
-import secrets
+import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Literal
 
 from attrs import define, field
 
 from openjev_core.backends.calls import check_call
-from openjev_core.backends.protocol import Branch
-from openjev_core.backends.sglang.aborts import Aborts
+from openjev_core.backends.protocol import Branch, Reading
 from openjev_core.backends.sglang.client import SGLangClient
-from openjev_core.backends.sglang.facts import ServerFacts
-from openjev_core.backends.sglang.session import WARM_UP_LABELS, SGLangPrefix
-from openjev_core.backends.sglang.slots import Slots
+from openjev_core.backends.sglang.slots import Party, Slots
 from openjev_core.backends.sglang.warmth import Warmth
-from openjev_core.backends.sglang.wire import parse_one, reading, single_body
+from openjev_core.backends.sglang.wire import (
+    SGLangFacts,
+    batch_body,
+    parse_many,
+    parse_one,
+    read_element,
+    single_body,
+)
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded
 
-CHECK_TIMEOUT = 4.0
-"""Seconds for a check's call; less than the engine waits for a check, which would otherwise cut it off unjudged."""
+WARM_UP_LABELS = (0,)
+"""A warm-up's logprobs mean nothing, but it has to ask for one."""
+SHARED_WORTH = 1024
+"""Tokens of a shared beginning that branches would compute again and again, above which reading it once first pays."""
 CHECK = Branch((0, 1), WARM_UP_LABELS)
 CHECK_KEY = "openjev-check"
-
-
-def rid_numbers() -> Iterator[str]:
-    """Request ids: all of one length, because SGLang aborts by prefix; unlike any other process's."""
-    process = secrets.token_hex(10)
-    return (f"{process}{number:012x}" for number in itertools.count())
+CHECK_TIMEOUT = 4.0
+"""Seconds for a check's call; less than the engine waits for a check, which would otherwise cut it off unjudged."""
 
 
 @define(eq=False, kw_only=True)
@@ -56,24 +58,15 @@ class SGLangBackend:
     fanout: Literal["batch", "calls"]
     slots: Slots
     call_timeout: float
-    facts: ServerFacts = ServerFacts()
+    facts: SGLangFacts = SGLangFacts()
     warmth: Warmth = field(factory=Warmth, repr=False)
-    aborts: Aborts = field(init=False)
-    rids: Iterator[str] = field(factory=rid_numbers, repr=False)
     name: str = field(default="sglang", init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.aborts = Aborts(self.client)
-
-    def new_rid(self) -> str:
-        """A fresh request id."""
-        return next(self.rids)
 
     @asynccontextmanager
     async def prefix(self, ids: Sequence[int], *, key: str, single: bool = False) -> AsyncIterator[SGLangPrefix]:
         """See :meth:`openjev_core.backends.protocol.Backend.prefix`. SGLang itself decides how long it keeps one."""
         whole = Branch(tuple(ids), WARM_UP_LABELS)
-        self.admit(whole, before=0)
+        self.check_branch(whole, before=0)
         prefix = SGLangPrefix(self, whole, key, self.slots.party())
         try:
             await prefix.warm(single=single)
@@ -82,8 +75,8 @@ class SGLangBackend:
             self.warmth.forget()
             raise
 
-    def admit(self, branch: Branch, before: int) -> None:
-        """Keep from SGLang what would kill it or be refused: a branch after ``before`` tokens.
+    def check_branch(self, branch: Branch, before: int) -> None:
+        """Refuse what would kill SGLang or be refused by it: a branch after ``before`` tokens.
 
         Raises:
             BackendError: An id outside the vocabulary, an empty or too long prompt, or labels that are not distinct.
@@ -96,18 +89,131 @@ class SGLangBackend:
         Not counted among the slots, so that a busy server can be asked too. A server that is too busy to answer in
         time is well when it answered another call meanwhile.
         """
-        rid, asked_at = self.new_rid(), time.monotonic()
+        rid, asked_at = self.client.new_rid(), time.monotonic()
         body = single_body(CHECK.suffix_json, CHECK.labels_json, rid)
         try:
-            answer = await self.client.generate(body, routing_key=CHECK_KEY, seconds=CHECK_TIMEOUT)
+            answer = await self.client.generate(body, rids=[rid], routing_key=CHECK_KEY, seconds=CHECK_TIMEOUT)
         except DeadlineExceeded:
-            self.aborts.add([rid])
             if self.client.answered_at > asked_at:
                 return
             raise BackendUnavailable(f"SGLang has not answered a one-token call for {CHECK_TIMEOUT:g} s") from None
-        reading(parse_one(answer), CHECK.labels, rid=rid, prompt_tokens=len(CHECK.suffix))
+        read_element(parse_one(answer), CHECK.labels, rid=rid, prompt_tokens=len(CHECK.suffix))
 
     async def aclose(self) -> None:
         """See :meth:`openjev_core.backends.protocol.Backend.aclose`."""
-        await self.aborts.aclose()
         await self.client.aclose()
+
+
+@define(eq=False)
+class SGLangPrefix:
+    """A prefix that SGLang has read, or reads with its branch: :class:`openjev_core.backends.protocol.WarmPrefix`.
+
+    Attributes:
+        backend: Where it is read.
+        whole: The prefix itself, as a branch with nothing before it.
+        key: Names it.
+        party: The evaluation's share of the slots.
+        warm_up: See :attr:`openjev_core.backends.protocol.WarmPrefix.warm_up`.
+    """
+
+    backend: SGLangBackend
+    whole: Branch
+    key: str
+    party: Party
+    warm_up: Reading = field(init=False)
+
+    @property
+    def length(self) -> int:
+        """Tokens of the prefix."""
+        return len(self.whole.suffix)
+
+    async def warm(self, *, single: bool) -> None:
+        """Read the prefix. No branch is sent before this returns: a cold prefix is computed several times over.
+
+        One that SGLang is known to hold takes no call, nor does one that a ``single`` branch may bring along. It counts
+        as one that reused everything: what an evaluation is said to have used must not depend on what ran before it.
+        """
+        warmth = self.backend.warmth
+        if warmth.holds(self.key) or (single and warmth.may_read_along(self.key)):
+            self.warm_up = Reading((), prompt_tokens=self.length, cached_tokens=self.length)
+            return
+        await self.party.acquire(1)
+        try:
+            self.warm_up = await self.call(self.whole.suffix_json, self.length, self.whole)
+        finally:
+            self.party.release(1)
+
+    async def read(self, branches: Sequence[Branch], shared: int = 0) -> tuple[list[Reading], list[Reading]]:
+        """See :meth:`openjev_core.backends.protocol.WarmPrefix.read`."""
+        for branch in branches:
+            self.backend.check_branch(branch, before=self.length)
+        further = []
+        if shared * (len(branches) - 1) >= SHARED_WORTH:
+            further = await self.fan_out([Branch(branches[0].suffix[:shared], WARM_UP_LABELS)])
+        readings = await self.fan_out(branches)
+        reused = [reading.cached_tokens for reading in readings if reading.cached_tokens is not None]
+        self.backend.warmth.judge(self.key, self.length, min(reused, default=None))
+        return readings, further
+
+    async def fan_out(self, branches: Sequence[Branch]) -> list[Reading]:
+        """Read all branches, as many at once as there are slots; the first failure cancels the rest."""
+        granted = await self.party.acquire(len(branches))
+        if granted == len(branches) and (granted == 1 or self.backend.fanout == "batch"):
+            # The common case, without a task of its own.
+            try:
+                return await self.send(branches)
+            finally:
+                self.party.release(granted)
+        tasks = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                start = 0
+                while True:
+                    for part in self.parts(branches[start : start + granted]):
+                        task = group.create_task(self.send(part))
+                        # Not in the task itself: one that is cancelled before its first step never gets there.
+                        task.add_done_callback(partial(self.give_back, len(part)))
+                        tasks.append(task)
+                    start += granted
+                    if start == len(branches):
+                        break
+                    granted = await self.party.acquire(len(branches) - start)
+        except BaseExceptionGroup as failures:
+            # What went wrong first; the others are its consequences or its likes.
+            raise failures.exceptions[0] from None
+        return [reading for task in tasks for reading in task.result()]
+
+    def give_back(self, count: int, _: asyncio.Task[list[Reading]]) -> None:
+        """Release the slots of a call that has ended, one way or another."""
+        self.party.release(count)
+
+    def parts(self, branches: Sequence[Branch]) -> list[Sequence[Branch]]:
+        """The branches that go into one call each."""
+        return [branches] if self.backend.fanout == "batch" else [[branch] for branch in branches]
+
+    async def send(self, branches: Sequence[Branch]) -> list[Reading]:
+        """One call for these branches."""
+        if len(branches) == 1:
+            (branch,) = branches
+            prompt = b"%b,%b" % (self.whole.suffix_json, branch.suffix_json)
+            return [await self.call(prompt, self.length + len(branch.suffix), branch)]
+        rid = self.backend.client.new_rid()
+        # SGLang names a batch's members after it; a list of names works too, but not through a router.
+        rids = [f"{rid}_{number}" for number in range(len(branches))]
+        body = batch_body(self.whole.suffix_json, branches, rid)
+        elements = parse_many(await self.post(body, rids), len(branches))
+        return [
+            read_element(element, branch.labels, rid=name, prompt_tokens=self.length + len(branch.suffix))
+            for element, branch, name in zip(elements, branches, rids, strict=True)
+        ]
+
+    async def call(self, prompt: bytes, prompt_tokens: int, branch: Branch) -> Reading:
+        """One call for one prompt, which ends with ``branch``."""
+        rid = self.backend.client.new_rid()
+        element = parse_one(await self.post(single_body(prompt, branch.labels_json, rid), [rid]))
+        return read_element(element, branch.labels, rid=rid, prompt_tokens=prompt_tokens)
+
+    async def post(self, body: bytes, rids: Sequence[str]) -> bytes:
+        """Send a body."""
+        backend = self.backend
+        return await backend.client.generate(body, rids=rids, routing_key=self.key, seconds=backend.call_timeout)

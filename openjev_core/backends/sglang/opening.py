@@ -1,19 +1,36 @@
-"""From a URL to a backend."""
+"""From a URL to a backend, and what is checked of a running SGLang before its answers are served."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Literal
 
-from openjev_core.backends.protocol import Branch
+import orjson
+
+from openjev_core.backends.protocol import Branch, Tokenizer
 from openjev_core.backends.sglang.backend import SGLangBackend
 from openjev_core.backends.sglang.client import SGLangClient
-from openjev_core.backends.sglang.facts import ServerFacts, read_facts
 from openjev_core.backends.sglang.slots import Slots
+from openjev_core.backends.sglang.wire import PROMPT_SLACK, SGLangFacts, parse_one, text_body
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded, StartupError
 from openjev_core.settings import Settings
 
+BUSY_TIMEOUT = 30.0
+"""Seconds for the health page, or for a call with a text: a server that is busy takes its time."""
+NOT_REPORTED = "not reported"
+
+PLAIN = "A"
+"""What a tokenizer puts around a text by itself counts here too, and cancels out."""
+TRICKY = (
+    "Hello, world!  'Tis 1984: -12345.678e9 \u20ac \u00bd.\r\n\n\t\tdef f(x):\n        return {'a': [1, None]}  \n"
+    "\u00dcn\u00efc\u00f6de e\u0301 \u4e2d\u6587\u95ee\u9898 \u65e5\u672c\u8a9e \ud55c\uad6d\uc5b4 "
+    "\u09ac\u09be\u0982\u09b2\u09be \u0939\u093f\u0928\u094d\u0926\u0940 \u0627\u0644\u0639\u0631\u0628\u064a\u0629 "
+    "\u05e2\u05d1\u05e8\u05d9\u05ea \u0e44\u0e17\u0e22 \U0001f642\U0001f469\u200d\U0001f467 "
+    "antidisestablishmentarianism"
+)
+"""Scripts, digits, signs, white space and rare words: vocabularies divide these differently."""
 PROOF_PREFIX = (0, 1)
 PROOF_BRANCHES = (Branch((2,), (0, 1)), Branch((3,), (0, 1)))
 
@@ -53,23 +70,25 @@ async def open_sglang(
     )
     try:
         if inspect:
-            backend.facts = await facts_or_fail(client)
+            try:
+                backend.facts = await client.facts()
+                ready = await client.health(seconds=BUSY_TIMEOUT)
+            except (BackendUnavailable, DeadlineExceeded) as error:
+                raise StartupError(
+                    f"reachable: expected an SGLang at {client.url}, found: {error}. "
+                    "Start it, or give its address with --connect"
+                ) from None
+            if not ready:
+                # A call now could meet the server's own first one and kill it: see `Outage`.
+                raise StartupError(
+                    f"ready: expected an SGLang at {client.url} that is ready, found one that does not say so yet; "
+                    "start again when its /health answers 200"
+                )
             backend.max_prompt_tokens = backend.facts.max_prompt_tokens or backend.max_prompt_tokens
             backend.fanout = await proven_fanout(backend, log)
         yield backend
     finally:
         await backend.aclose()
-
-
-async def facts_or_fail(client: SGLangClient) -> ServerFacts:
-    """The server's facts, or why there is no start."""
-    try:
-        return await read_facts(client)
-    except (BackendUnavailable, DeadlineExceeded) as error:
-        raise StartupError(
-            f"reachable: expected an SGLang at {client.url}, found: {error}. "
-            "Start it, or give its address with --connect"
-        ) from None
 
 
 async def proven_fanout(backend: SGLangBackend, log: Callable[[str], None]) -> Literal["batch", "calls"]:
@@ -94,3 +113,120 @@ async def proven_fanout(backend: SGLangBackend, log: Callable[[str], None]) -> L
             f"probe: expected an answer to a labelled one-token call from {backend.client.url}, found: {error}"
         ) from None
     return "batch"
+
+
+def fact_lines(facts: SGLangFacts, *, url: str, tokenizer: str, max_input_tokens: int) -> Iterator[str]:
+    """One line for a person per check that passes.
+
+    Args:
+        facts: What the server says of itself.
+        url: Where it is.
+        tokenizer: Where this side's tokenizer comes from: a directory or a Hugging Face name.
+        max_input_tokens: The longest branch that is promised to clients, its output token included.
+
+    Raises:
+        StartupError: A check failed: says what was expected, what was found and how to change it.
+    """
+    frontend = f"{facts.frontend} front end" if facts.frontend else f"front end {NOT_REPORTED}"
+    yield f"reachable: SGLang {facts.version or f'(version {NOT_REPORTED})'}, {frontend}, at {url}"
+    yield f"model: {model_line(facts, tokenizer)}"
+    yield f"prefix cache: {cache_line(facts)}"
+    yield f"longest prompt: {longest_line(facts, max_input_tokens)}"
+
+
+def model_line(facts: SGLangFacts, tokenizer: str) -> str:
+    """Whether the server's tokenizer is this side's, by their files where both can be read, else by their names."""
+    theirs = facts.tokenizer_path or facts.model_path
+    if theirs is None:
+        return f"{NOT_REPORTED}; prompts are tokenized with {tokenizer}"
+    alike = same_files(theirs, tokenizer)
+    if not (last_part(theirs) == last_part(tokenizer) if alike is None else alike):
+        raise StartupError(
+            f"model: expected a server that runs {tokenizer!r}, found one that runs {theirs!r}; name its tokenizer "
+            "with --model, or serve without this check by --skip-checks if they are the same under two names"
+        )
+    return f"{facts.model_path or theirs}, tokenized with {tokenizer}"
+
+
+def same_files(one: str, other: str) -> bool | None:
+    """Whether two directories hold one tokenizer; ``None`` where they cannot both be read here."""
+    files = [Path(source) / "tokenizer.json" for source in (one, other)]
+    return files[0].read_bytes() == files[1].read_bytes() if all(file.is_file() for file in files) else None
+
+
+def last_part(source: str) -> str:
+    """``nvidia/Model`` and ``/models/Model/`` name the same model."""
+    return source.rstrip("/").rsplit("/", 1)[-1].lower()
+
+
+def tokenizer_is_proven(facts: SGLangFacts, tokenizer: str) -> bool:
+    """Whether the server's tokenizer was compared with this side's file by file, and not by its name."""
+    theirs = facts.tokenizer_path or facts.model_path
+    return theirs is not None and bool(same_files(theirs, tokenizer))
+
+
+def cache_line(facts: SGLangFacts) -> str:
+    """Whether a warmed prefix is kept."""
+    if facts.radix_cache is False:
+        raise StartupError(
+            "prefix cache: expected it on, found it off, so that every branch would compute the state anew; start "
+            "SGLang without --disable-radix-cache"
+        )
+    state = NOT_REPORTED if facts.radix_cache is None else "on"
+    return f"{state}, page size {facts.page_size or NOT_REPORTED}"
+
+
+def longest_line(facts: SGLangFacts, max_input_tokens: int) -> str:
+    """Whether the longest branch that is promised fits."""
+    needed = max_input_tokens - 1
+    longest = facts.max_prompt_tokens
+    if longest is None:
+        return f"{NOT_REPORTED}; {needed} tokens are promised"
+    if longest < needed:
+        raise StartupError(
+            f"longest prompt: expected {needed} tokens at least, which OPENJEV_MAX_INPUT_TOKENS of {max_input_tokens} "
+            f"promises, found {longest}; start SGLang with --context-length {needed + PROMPT_SLACK}, or set "
+            f"OPENJEV_MAX_INPUT_TOKENS to {longest + 1}"
+        )
+    return f"{longest} tokens, {needed} are promised"
+
+
+async def tokens_line(client: SGLangClient, tokenizer: Tokenizer) -> str:
+    """Whether the server makes as many tokens of a text as this side does, in a line for a person.
+
+    Two models of one name may differ in their tokenizers, and ids of the one are nonsense to the other: it would
+    answer all the same.
+
+    Raises:
+        StartupError: The server makes another number of tokens of a text, or does not answer.
+    """
+    try:
+        counts = [await count_tokens(client, text) for text in (PLAIN, TRICKY)]
+    except (BackendUnavailable, DeadlineExceeded) as error:
+        raise StartupError(f"tokens: expected an answer to a text from {client.url}, found: {error}") from None
+    except BackendError as error:
+        return f"tokens: not compared, the server takes no text ({error})"
+    plain, tricky = counts
+    theirs = tricky - plain
+    ours = len(tokenizer.encode(TRICKY)) - len(tokenizer.encode(PLAIN))
+    if theirs != ours:
+        raise StartupError(
+            f"tokens: expected a server that makes {ours} tokens more of one text than of another, as the tokenizer "
+            f"here does, found one that makes {theirs} more: it has another tokenizer; name its own with --model"
+        )
+    return f"tokens: a text of {len(TRICKY)} characters is {ours} tokens on both sides"
+
+
+async def count_tokens(client: SGLangClient, text: str) -> int:
+    """How many tokens the server makes of a text.
+
+    Raises:
+        BackendError: It does not say.
+    """
+    rid = client.new_rid()
+    body = text_body(orjson.dumps(text), rid)
+    answer = await client.generate(body, rids=[rid], routing_key="openjev-tokens", seconds=BUSY_TIMEOUT)
+    meta = parse_one(answer).meta_info
+    if meta is None or meta.prompt_tokens is None:
+        raise BackendError("no prompt_tokens in its answer")
+    return meta.prompt_tokens

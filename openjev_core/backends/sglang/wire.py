@@ -1,24 +1,29 @@
-"""The bodies of SGLang's ``/generate``: a prefix is serialized once, every answer is checked."""
+"""The shapes of SGLang's HTTP: bodies of ``/generate``, their answers, checked against what was asked, and pages."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
+from attrs import frozen
 from msgspec import Struct
 
 from openjev_core.backends.protocol import Branch, Reading
 from openjev_core.errors import BackendError, BackendUnavailable
 
-# Every call asks for a label's logprob, the warm-up and the probe too: in one batch with labelled calls, a plain one
-# kills SGLang's scheduler. `logprob_start_len` -1 reads the output position alone; 0 would recompute a cached prefix.
+# Every call asks for a label's logprob, warm-ups and checks too: in one batch with labelled calls, a plain one kills
+# the scheduler of SGLang 0.5.19. `logprob_start_len` -1 reads the output position alone; 0 would compute a cached
+# prefix again.
 FIXED_FIELDS = (
     b'"sampling_params":{"max_new_tokens":1,"temperature":0},'
     b'"return_logprob":true,"logprob_start_len":-1,"top_logprobs_num":0}'
 )
+
+PROMPT_SLACK = 7
+"""The longest prompt is the context length less this (measured on 0.5.19, both front ends)."""
 
 
 class Meta(Struct):
@@ -58,6 +63,11 @@ def batch_body(prefix: bytes, branches: Sequence[Branch], rid: str) -> bytes:
     )
 
 
+def text_body(text: bytes, rid: str) -> bytes:
+    """The body for a prompt that SGLang tokenizes itself, given as a JSON string."""
+    return b'{"rid":"%b","text":%b,"token_ids_logprob":[0],%b' % (rid.encode(), text, FIXED_FIELDS)
+
+
 def parse_one(body: bytes) -> Element:
     """The answer to a single prompt.
 
@@ -81,25 +91,26 @@ def parse_many(body: bytes, size: int) -> list[Element]:
 
 
 def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
-    """``body`` as the decoder's type, or a :class:`BackendError` that says where it differs."""
+    """``body`` as the decoder's type.
+
+    ``NaN`` and ``-Infinity``, which Python's own encoder writes, are taken too, so that they are judged as values.
+
+    Raises:
+        BackendError: It is of another type, or no JSON; says where it differs.
+    """
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         raise BackendError(f"SGLang's answer is not what /generate returns: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return decode_leniently(decoder, body, error)
+        try:
+            return msgspec.convert(json.loads(body), decoder.type)
+        except (ValueError, RecursionError):  # msgspec's ValidationError is a ValueError
+            raise BackendError(f"SGLang's answer is not JSON: {error}") from None
 
 
-def decode_leniently(decoder: msgspec.json.Decoder[Any], body: bytes, strict_error: Exception) -> Any:
-    """Accept ``NaN`` and ``-Infinity``, which Python's own encoder writes, so that they are judged as values."""
-    try:
-        return msgspec.convert(json.loads(body), decoder.type)
-    except (ValueError, RecursionError):  # msgspec's ValidationError is a ValueError
-        raise BackendError(f"SGLang's answer is not JSON: {strict_error}") from None
-
-
-def reading(element: Element, labels: tuple[int, ...], *, rid: str, prompt_tokens: int) -> Reading:
-    """One prompt's answer, checked against what was asked.
+def read_element(element: Element, labels: tuple[int, ...], *, rid: str, prompt_tokens: int) -> Reading:
+    """The reading in one prompt's answer.
 
     Args:
         element: The answer.
@@ -108,7 +119,8 @@ def reading(element: Element, labels: tuple[int, ...], *, rid: str, prompt_token
         prompt_tokens: The prompt's length, which the answer must confirm: SGLang can be told to cut prompts short.
 
     Raises:
-        BackendError: A label is missing, doubled or NaN; all are null; or the answer belongs to another prompt.
+        BackendError: A label is missing or doubled; all are null; or the answer belongs to another prompt. A NaN is
+            left to what reads answers of all backends.
         BackendUnavailable: SGLang dropped the call.
     """
     if element.error is not None:
@@ -128,12 +140,7 @@ def reading(element: Element, labels: tuple[int, ...], *, rid: str, prompt_token
         raise BackendError(f"SGLang's answer reports {meta.completion_tokens} output tokens, asked was 1")
     if meta.cached_tokens is not None and not 0 <= meta.cached_tokens <= prompt_tokens:
         raise BackendError(f"SGLang's answer reports {meta.cached_tokens} cached tokens of {prompt_tokens}")
-    return Reading(
-        label_logprobs(meta.output_token_ids_logprobs, labels),
-        meta.prompt_tokens,
-        meta.cached_tokens,
-        meta.completion_tokens,
-    )
+    return Reading(label_logprobs(meta.output_token_ids_logprobs, labels), prompt_tokens, meta.cached_tokens)
 
 
 def label_logprobs(
@@ -146,25 +153,69 @@ def label_logprobs(
     """
     if not positions:
         raise BackendError("SGLang's answer has no output_token_ids_logprobs: it ignored the labels")
-    entries = positions[0]
     if len(positions) != 1:
         raise BackendError(f"SGLang's answer has logprobs for {len(positions)} output positions, asked was 1")
-    if tuple([token for _, token, _ in entries]) == labels:
-        values = tuple([value for value, _, _ in entries if value is not None])
-        if len(values) == len(labels) and all(map(math.isfinite, values)):
-            return values  # what nearly every answer is
-    found = {token: value for value, token, _ in entries}
-    if len(found) != len(entries):
+    found = {token: value for value, token, _ in positions[0]}
+    if len(found) != len(positions[0]):
         raise BackendError("SGLang's answer has two logprobs for one label")
     missing = [label for label in labels if label not in found]
     if missing:
         raise BackendError(f"SGLang's answer has no logprob for the label ids {missing[:8]}")
-    if all(found[label] is None for label in labels):
+    values = [found[label] for label in labels]
+    if values.count(None) == len(values):
         raise BackendError("SGLang's answer has null for every label, so there is no distribution over them")
-    logprobs = tuple(-math.inf if (value := found[label]) is None else value for label in labels)
-    if any(math.isnan(value) or value == math.inf for value in logprobs):
-        raise BackendError("SGLang returned a label logprob that is not a number")
-    return logprobs
+    return tuple([-math.inf if value is None else value for value in values])
+
+
+@frozen(kw_only=True)
+class SGLangFacts:
+    """Selected from ``/server_info`` and ``/model_info``; ``None`` for what is not reported.
+
+    The pages themselves are never kept: ``/server_info`` holds the server's keys in clear text.
+    """
+
+    frontend: Literal["python", "rust"] | None = None
+    version: str | None = None
+    model_path: str | None = None
+    tokenizer_path: str | None = None
+    served_model_name: str | None = None
+    max_prompt_tokens: int | None = None
+    page_size: int | None = None
+    radix_cache: bool | None = None
+
+
+def facts_of(server: Mapping[str, Any], model: Mapping[str, Any]) -> SGLangFacts:
+    """What the objects of the two pages say; an empty one for a page that is not there."""
+    disabled = server.get("disable_radix_cache")
+    return SGLangFacts(
+        frontend="rust" if "max_context_length" in server else "python" if "context_length" in server else None,
+        version=known(server, "version", str),
+        model_path=known(model, "model_path", str) or known(server, "model_path", str),
+        tokenizer_path=known(model, "tokenizer_path", str) or known(server, "tokenizer_path", str),
+        served_model_name=known(model, "served_model_name", str) or known(server, "served_model_name", str),
+        max_prompt_tokens=longest_prompt(server),
+        page_size=known(server, "page_size", int),
+        radix_cache=not disabled if isinstance(disabled, bool) else None,
+    )
+
+
+def known(page: Mapping[str, Any], name: str, kind: type) -> Any:
+    """A field of the page, if it is there and of its type."""
+    value = page.get(name)
+    return value if isinstance(value, kind) and not isinstance(value, bool) else None
+
+
+def longest_prompt(server: Mapping[str, Any]) -> int | None:
+    """The smallest of the limits that the page gives."""
+    context = known(server, "max_context_length", int) or known(server, "context_length", int)
+    accepted = known(server, "max_req_input_len", int)
+    pool = known(server, "max_total_num_tokens", int)
+    limits = [
+        context - PROMPT_SLACK if context else None,
+        accepted - 1 if accepted else None,
+        pool - 1 if pool else None,
+    ]
+    return min((limit for limit in limits if limit), default=None)
 
 
 def message_of(error: Any) -> str:
