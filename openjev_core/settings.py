@@ -90,9 +90,7 @@ class Settings:
     threads: int | None = setting(None, integer(1), "threads of the embedded engine; the physical cores when unset")
     host: str = setting("127.0.0.1", text, "address to listen on")
     port: int = setting(8000, integer(0, 65535), "port to listen on; 0 takes a free one")
-    certfile: str | None = setting(
-        None, text, "TLS certificate chain in PEM; with it the server speaks HTTPS and HTTP/2"
-    )
+    certfile: str | None = setting(None, text, "TLS certificate chain in PEM; with it the server speaks HTTPS")
     keyfile: str | None = setting(None, text, "the certificate's private key in PEM")
     workers: int = setting(1, integer(1, 64), "processes that serve, each with its share of the concurrency limits")
     trusted_proxies: tuple[str, ...] = setting(
@@ -108,7 +106,7 @@ class Settings:
     request_timeout: float = setting(120.0, positive, "seconds for an evaluation, then a 504")
     body_timeout: float = setting(20.0, positive, "seconds for a request's body to arrive, then a 408")
     startup_timeout: float = setting(1200.0, positive, "seconds for the backend to become ready")
-    keep_alive: float = setting(75.0, positive, "seconds that a connection may idle between requests")
+    keep_alive: float = setting(5.0, positive, "seconds that a connection may idle between requests")
     grace_period: float = setting(30.0, positive, "seconds that a stop leaves running evaluations")
     temperature: float = setting(1.0, positive, "divides the label logprobs before normalization")
     confidence: ConfidenceFormula = setting("entropy", one_of("entropy", "jev"), "confidence formula, entropy or jev")

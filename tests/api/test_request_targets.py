@@ -40,10 +40,17 @@ def test_what_is_no_such_url_is_no_route(server, target):
 def test_an_encoded_slash_parts_nothing(server, slash):
     reply = get(server, b"/health%blive" % slash)
     assert 404 == reply.status
-    assert "there is no route '/health%2Flive'" in reply.json["detail"]["message"]
+    assert f"there is no route '/health{slash.decode()}live'" in reply.json["detail"]["message"]
     assert 404 == get(server, b"%bhealth/live" % slash).status
     assert 404 == exchange(server, post(request(), path="/v1%2Fsystemone")).status
 
 
 def test_other_encoded_characters_are_themselves(server):
     assert 200 == get(server, b"/he%61lth/l%69ve").status
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/health/live", "/v1/systemone", "/"])
+def test_an_encoded_line_break_ends_no_path(server, path):
+    assert 404 == get(server, f"{path}%0A".encode()).status
+    assert 404 == exchange(server, post(request(), path=f"{path}%0a")).status
+    assert "%0" not in exchange(server, b"GET /metrics HTTP/1.0\r\n\r\n").body.decode().lower()
