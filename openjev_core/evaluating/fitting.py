@@ -163,13 +163,14 @@ def labels_of(examples: Sequence[Example]) -> list[str]:
 def choose(scored: Scored, members: Integers) -> tuple[Form, dict[Form, float]]:
     """The form to fit to some examples, and each form's held-out log loss.
 
-    It is the simplest that predicts held-out folds as well as the best one does, within the standard error of their
-    difference (Breiman et al. 1984): a correction that is better by less may as well be worse on the next rows.
+    The chosen form is the simplest one that predicts held-out folds as well as the best one does, within the standard
+    error of their difference (Breiman et al. 1984): a correction that is better by less may as well be worse on the
+    next rows.
     """
+    parts = folds(scored.rows, members)
+    rows = scored.rows[np.concatenate([held for _, held in parts])]
     losses: dict[Form, Floats] = {
-        form: np.concatenate(
-            [scored.losses(*_fitted(scored, training, form), held) for training, held in folds(scored.rows, members)]
-        )
+        form: np.concatenate([scored.losses(*_fitted(scored, training, form), held) for training, held in parts])
         for form in FORMS
     }
     held_out = {form: float(one.mean()) for form, one in losses.items()}
@@ -177,9 +178,21 @@ def choose(scored: Scored, members: Integers) -> tuple[Form, dict[Form, float]]:
 
     def as_good(form: Form) -> bool:
         worse = losses[form] - best
-        return bool(worse.mean() <= worse.std(ddof=1) / np.sqrt(len(worse)))
+        return bool(worse.mean() <= standard_error(worse, rows))
 
     return next(form for form in FORMS if as_good(form)), held_out
+
+
+def standard_error(values: Floats, rows: Integers) -> float:
+    """The standard error of the mean of values that come in clusters: those of one row are not independent.
+
+    With one value per row this is the usual standard error. (Liang and Zeger 1986, with the correction for the number
+    of clusters.)
+    """
+    _, cluster = np.unique(rows, return_inverse=True)
+    deviations = np.bincount(cluster, weights=values - values.mean())
+    count = len(deviations)
+    return float(np.sqrt(count / (count - 1) * (deviations**2).sum()) / len(values))
 
 
 def folds(rows: Integers, members: Integers) -> list[tuple[Integers, Integers]]:

@@ -21,6 +21,7 @@ from openjev_core.evaluating.fitting import (
     folds,
     labels_of,
     out_of_fold,
+    standard_error,
     uncorrected,
 )
 
@@ -77,6 +78,24 @@ def test_what_needs_no_correction_gets_none():
 def test_few_rows_that_need_little_get_none(seed):
     """A correction that is better on them by less than chance allows may as well be worse on the next."""
     assert "none" == fit(drawn(60, temperature=1.2, seed=seed)).form
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_row_that_asks_the_same_ten_times_says_no_more_than_once(seed):
+    """Readouts of one row share its state: ten copies of each are no ten times as many rows."""
+    once = drawn(60, temperature=1.2, seed=seed)
+
+    assert "none" == fit([example for example in once for _ in range(10)]).form
+
+
+def test_the_standard_error_counts_rows_and_not_readouts():
+    values, rows = np.array([1.0, 2.0, 4.0, 9.0]), np.array([7, 3, 5, 1])
+    plain = values.std(ddof=1) / 2
+
+    assert pytest.approx(plain) == standard_error(values, rows)
+    assert pytest.approx(plain) == standard_error(np.repeat(values, 3), np.repeat(rows, 3))
+    # By hand: the deviations from the mean, 4, sum to -12 in the one row and to 12 in the other.
+    assert pytest.approx(4.0) == standard_error(np.array([0.0, 0.0, 0.0, 0.0, 12.0, 12.0]), np.repeat([1, 2], 3))
 
 
 def test_scores_without_any_information_stay_within_bounds():
