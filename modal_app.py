@@ -235,8 +235,8 @@ def smoke(key: str = "", timeout: float = STARTUP_SECONDS + 300, semantics: bool
         timeout: Seconds that the server has to become ready.
         semantics: Whether the answers must make sense.
     """
-    from openjev_core.cli.failures import lines_of  # noqa: PLC0415 - not in the container
     from openjev_core.cli.smoke import run_smoke  # noqa: PLC0415
+    from openjev_core.cli.terminal import lines_of  # noqa: PLC0415 - not in the container
     from openjev_core.errors import OpenJevError  # noqa: PLC0415
 
     url = Server.get_url()  # type: ignore[attr-defined]  # the decorator makes a modal.Server of the class

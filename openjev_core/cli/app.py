@@ -1,24 +1,88 @@
-"""The command line: which commands there are. Each command's own module says what it does.
+"""The command line: its commands, those that plugins add, and what becomes of an error.
 
 Commands import what they need inside their functions: `openjev --help` must not load a model's libraries.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+import errno
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from openjev_core.cli import plugins
 from openjev_core.cli.ask import ask
 from openjev_core.cli.batch import batch
 from openjev_core.cli.calibrate import calibrate
 from openjev_core.cli.evaluate import evaluate
-from openjev_core.cli.group import OpenJevGroup
-from openjev_core.cli.schema import schema
 from openjev_core.cli.serve import serve
+from openjev_core.cli.setting_flags import settings_from
 from openjev_core.cli.settings import settings
 from openjev_core.cli.smoke import smoke
+from openjev_core.cli.terminal import FAILED, complain, exit_code_of, lines_of
+from openjev_core.errors import OpenJevError
+
+
+class OpenJevGroup(TyperGroup):
+    """``openjev``. Plugins are loaded only for a name that is none of its own, and for the list of all commands."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command.
+
+        Raises:
+            typer.Exit: The command raised one of openjev's errors, or the disk is full; either has been reported.
+        """
+        try:
+            return super().invoke(ctx)
+        except OpenJevError as error:
+            for line in lines_of(error):
+                complain(line)
+            raise typer.Exit(exit_code_of(error)) from None
+        except OSError as error:
+            # A full disk under standard output is nobody's bug; a reader that went away is Typer's to handle.
+            if error.errno != errno.ENOSPC:
+                raise
+            complain(f"the output cannot be written: {error.strerror}")
+            raise typer.Exit(FAILED) from None
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Its own commands, then the plugins'."""
+        own = super().list_commands(ctx)
+        return [*own, *sorted(name for name in added_commands() if name not in own)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Its own command of that name, else a plugin's."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        function = added_commands().get(cmd_name)
+        return None if function is None else command_of(cmd_name, function)
+
+
+def command_of(name: str, function: Callable[..., None]) -> Any:
+    """A plugin's function as a command."""
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    single.command(name)(function)
+    command = typer.main.get_command(single)
+    command.name = name
+    return command
+
+
+def added_commands() -> Mapping[str, Callable[..., None]]:
+    """The commands of the installed plugins."""
+    from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
+    from openjev_core.settings import load_settings  # noqa: PLC0415
+
+    try:
+        disabled = load_settings(os.environ).settings.disable_plugins
+    except OpenJevError:
+        disabled = ()  # the command itself reports what is wrong with the settings
+    return load_registry(disabled).commands
+
 
 app = typer.Typer(
     name="openjev",
@@ -31,7 +95,7 @@ app = typer.Typer(
 
 
 def show_version(wanted: bool) -> None:
-    """Print the version and end, when asked to."""
+    """Print the version and end, when the flag is given."""
     if wanted:
         from importlib.metadata import version  # noqa: PLC0415 - for this flag alone
 
@@ -46,6 +110,15 @@ def openjev(
     ] = False,
 ) -> None:
     """Typed questions about a state, answered with probabilities read from a language model's first output token."""
+
+
+def schema() -> None:
+    """Print the API as an OpenAPI document, with the installed question types in it. Needs no model."""
+    from openjev_core.api.openapi import openapi_document  # noqa: PLC0415
+    from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
+
+    registry = load_registry(settings_from({}).settings.disable_plugins)
+    typer.echo(json.dumps(openapi_document(registry), indent=2))
 
 
 app.command()(ask)

@@ -1,22 +1,26 @@
-"""``openjev ask``: answer one request and print the answers."""
+"""``openjev ask``: answer one request, given as a JSON document or as a state with questions as flags."""
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openjev_core.cli.failures import complain
 from openjev_core.cli.question_flags import questions_of
-from openjev_core.cli.request_input import document_from, state_from
+from openjev_core.cli.row_commands import installed_types
 from openjev_core.cli.setting_flags import OF_THE_SERVER, settings_from, takes_settings
+from openjev_core.cli.terminal import waiting
 from openjev_core.errors import RequestError, SettingsError
+from openjev_core.json_document import parse_document
 
 if TYPE_CHECKING:
     from openjev_core.engine.evaluation import Evaluation
     from openjev_core.settings import Settings
+
+STANDARD_INPUT = "-"
 
 QUESTION_PANEL = "Questions without JSON"
 
@@ -82,10 +86,10 @@ def ask(  # noqa: PLR0917 - typer calls it by keyword
 
 
 def requested(request: str | None, state: str | None, **questions: Any) -> Any:
-    """The request's document, from whichever of the two ways was taken.
+    """The request's document, from the one of the two ways that was used.
 
     Raises:
-        RequestError: Both or neither was, or what was given is not of its form.
+        RequestError: Both or neither were used, or something given is not of its form.
     """
     flagged = any(questions.values())
     if request is not None and (state is not None or flagged):
@@ -107,13 +111,9 @@ def answered(document: Any, settings: Settings) -> tuple[Evaluation, bool]:
     """The evaluation, and whether the demo model made it."""
     import asyncio  # noqa: PLC0415
 
-    from openjev_core.cli.progress import waiting  # noqa: PLC0415
     from openjev_core.engine import opening  # noqa: PLC0415
-    from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
 
-    registry = load_registry(settings.disable_plugins)
-    for entry in registry.failures:
-        complain(f"warning: plugin {entry.name} of {entry.distribution} {entry.version} did not load: {entry.cause}")
+    registry = installed_types(settings)
 
     async def run() -> tuple[Evaluation, bool]:
         with waiting() as progress:
@@ -123,3 +123,55 @@ def answered(document: Any, settings: Settings) -> tuple[Evaluation, bool]:
                 return await engine.evaluate_request(structured), engine.model.demo
 
     return asyncio.run(run())
+
+
+def document_from(source: str) -> Any:
+    """The JSON document in a file or on standard input.
+
+    Raises:
+        RequestError: The file cannot be read, or is no JSON.
+    """
+    return parse_document(content_of(source), "the body" if source == STANDARD_INPUT else source)
+
+
+def state_from(source: str) -> Any:
+    """The state in a file or on standard input: JSON when the file's name ends in ``.json``, else text as it stands.
+
+    Raises:
+        RequestError: The file cannot be read, is no JSON although its name says so, or is no UTF-8.
+    """
+    content = content_of(source, "; --state takes a file's name, and the text itself with - by standard input")
+    if source != STANDARD_INPUT and Path(source).suffix.lower() == ".json":
+        try:
+            return parse_document(content)
+        except RequestError as error:
+            raise error.under(source) from error
+    try:
+        # A byte order mark tells the encoding and is no part of the text.
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        msg = f"the text is not valid UTF-8: {error.reason} at byte {error.start}"
+        raise RequestError.at((source,), msg) from None
+
+
+def content_of(source: str, hint: str = "") -> bytes:
+    """The bytes of a file, or of standard input for ``-``.
+
+    Args:
+        source: The file's name.
+        hint: Added to the message of a file that cannot be read.
+
+    Raises:
+        RequestError: The file cannot be read.
+    """
+    try:
+        if source != STANDARD_INPUT:
+            return Path(source).read_bytes()
+        # Python has no stream where the process was started with standard input closed.
+        if sys.stdin is None:
+            raise RequestError.at(("standard input",), "cannot be read: it is closed")
+        return sys.stdin.buffer.read()
+    except (OSError, ValueError) as error:  # ValueError: a name that holds NUL
+        place = "standard input" if source == STANDARD_INPUT else source or "''"
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RequestError.at((place,), f"cannot be read: {reason}{hint}") from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import attrs
 import typer
 
-from openjev_core.cli.failures import complain
+from openjev_core.cli.terminal import complain
 from openjev_core.settings import LoadedSettings, Settings, load_settings, variable
 
 if TYPE_CHECKING:

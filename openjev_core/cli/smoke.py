@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from openjev_core.cli.failures import FAILED, complain
-from openjev_core.cli.terminal import shown
+from openjev_core.cli.terminal import FAILED, complain, shown
 from openjev_core.errors import StartupError
 
 if TYPE_CHECKING:
@@ -80,8 +79,8 @@ def run_smoke(
         SettingsError: URL or key are none.
         StartupError: The report cannot be written.
     """
-    from openjev_core.cli.progress import waiting  # noqa: PLC0415
     from openjev_core.cli.setting_flags import settings_from  # noqa: PLC0415
+    from openjev_core.cli.terminal import waiting  # noqa: PLC0415
     from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
     from openjev_core.smoke.run import smoke as run  # noqa: PLC0415
 

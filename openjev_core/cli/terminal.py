@@ -1,12 +1,20 @@
-"""Text that others wrote, on a terminal."""
+"""The terminal: text that others wrote made safe, tables, errors with exit codes, and what is being waited for."""
 
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from openjev_core.errors import OpenJevError, RequestError, SettingsError, describe_problem
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+FAILED = 1
+BAD_INPUT = 2
 
 WIDTH_OF_A_FILE = 100
 
@@ -16,13 +24,47 @@ UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\u
 
 
 def shown(text: str) -> str:
-    """``text`` as one line that cannot do anything but be read: what could is spelled out."""
+    """``text`` as one line in which every character that a terminal would obey is written as its escape."""
     return UNSAFE.sub(lambda found: repr(found.group())[1:-1], text)
 
 
 def console() -> Console:
-    """Standard output for tables. Piped, it is as wide as a line may be: a file has no edge to wrap at."""
+    """Standard output for tables. Piped, it has a fixed width: a file has no edge at which to wrap."""
     from rich.console import Console  # noqa: PLC0415 - `openjev --help` draws no tables
 
     terminal = Console(highlight=False)
     return terminal if terminal.is_terminal else Console(highlight=False, width=WIDTH_OF_A_FILE)
+
+
+def complain(line: str) -> None:
+    """Write one line to standard error."""
+    print(f"openjev: {shown(line)}", file=sys.stderr)  # noqa: T201 - a command's own output
+
+
+def exit_code_of(error: OpenJevError) -> int:
+    """2 for what the user wrote, 1 for everything else."""
+    return BAD_INPUT if isinstance(error, (RequestError, SettingsError)) else FAILED
+
+
+def lines_of(error: OpenJevError) -> list[str]:
+    """One line per problem."""
+    if isinstance(error, RequestError):
+        return [describe_problem(problem) for problem in error.problems]
+    return [str(error)]
+
+
+@contextmanager
+def waiting() -> Iterator[Callable[[str], None]]:
+    """A function that takes lines on what is being waited for, and shows them on standard error.
+
+    On a terminal the latest line stands beside a spinner and disappears in the end; elsewhere each line is written.
+    """
+    from rich.console import Console  # noqa: PLC0415 - as above
+    from rich.markup import escape  # noqa: PLC0415 - as above
+
+    errors = Console(stderr=True, highlight=False)
+    if not errors.is_terminal:
+        yield complain
+        return
+    with errors.status("starting") as status:
+        yield lambda line: status.update(escape(line))

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from openjev_core.cli.calibrate import worse_lines
-from openjev_core.evaluating import intervals
+from openjev_core.datasets import intervals
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import re
 import pytest
 from live_server import live_server
 
-from openjev_core.evaluating import intervals
+from openjev_core.datasets import intervals
 
 QUESTIONS = {
     "team": {"type": "choice", "criteria": {"billing": "Payments", "technical": "Bugs", "sales": None}},

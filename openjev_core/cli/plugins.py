@@ -1,0 +1,119 @@
+"""``openjev plugins``: the installed question types, listed, shown and checked."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from openjev_core.cli.new_plugin import new_plugin
+from openjev_core.cli.setting_flags import settings_from
+from openjev_core.cli.terminal import BAD_INPUT, FAILED, complain, console, shown
+
+if TYPE_CHECKING:
+    from openjev_core.plugins.registry import PluginEntry, Registry
+
+app = typer.Typer(help="The installed question types.", no_args_is_help=True)
+
+
+def enabled_types() -> Registry:
+    """The installed question types, without those of disabled plugins."""
+    from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
+
+    return load_registry(settings_from({}).settings.disable_plugins)
+
+
+@app.command("list")
+def list_plugins(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List question types: name, distribution and version, status, summary; what did not load, with the cause."""
+    registry = enabled_types()
+    for warning in registry.warnings:
+        complain(warning)
+    rows = [row for entry in registry.entries for row in rows_of(entry)]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    if not rows:
+        typer.echo("no plugins are installed; openjev itself declares three (is it installed, or only on sys.path?)")
+        return
+    table = Table("name", "distribution", "status", "summary or cause", box=None, pad_edge=False)
+    for row in rows:
+        styles = {"loaded": "green", "blocked": "yellow"}
+        table.add_row(
+            Text(shown(row["name"])),
+            Text(shown(f"{row['distribution']} {row['version']}")),
+            Text(row["status"], style=styles.get(row["status"], "red")),
+            Text(shown(row["summary"] or row["cause"] or "")),
+        )
+    console().print(table)
+
+
+def rows_of(entry: PluginEntry) -> list[dict[str, Any]]:
+    """One row per question type; one for the whole plugin where it gives none."""
+    shared = {"distribution": entry.distribution, "version": entry.version, "status": entry.status}
+    if not entry.types:
+        return [{"name": entry.name, **shared, "summary": None, "cause": entry.cause}]
+    return [{"name": t.name, **shared, "summary": t.summary, "cause": None} for t in entry.types]
+
+
+@app.command("show")
+def show_plugin(name: Annotated[str, typer.Argument(help="The question type.")]) -> None:
+    """Print a question type's schemas, an example with its rendered prompt, and its labels."""
+    from openjev_core.plugins.registry import registry_of  # noqa: PLC0415
+    from openjev_core.plugins.schema import components  # noqa: PLC0415
+    from openjev_core.plugins.structuring import QuestionConverter  # noqa: PLC0415
+    from openjev_core.testing.prompts import rendered_prompts  # noqa: PLC0415
+
+    registry = enabled_types()
+    question_type = registry.types.get(name)
+    if question_type is None:
+        complain(f"no question type {name!r} is installed; installed: {', '.join(registry.types) or 'none'}")
+        raise typer.Exit(BAD_INPUT)
+    alone = registry_of(question_type)
+    schemas = components(alone)
+    typer.echo(f"{question_type.name}: {question_type.summary}")
+    typer.echo(f"from {registry.distribution_of(name)}, contract version {question_type.api}")
+    typer.echo(f"labels: {', '.join(question_type.labels) or 'the engine’s own (A, B, ...)'}")
+    for role in ("question", "answer"):
+        typer.echo(f"\n--- {role} schema ---\n{json.dumps(schemas[f'{name}.{role}'], indent=2, ensure_ascii=False)}")
+    for example in question_type.examples[:1]:
+        wire = QuestionConverter(alone).wire_question(question_type, example)
+        typer.echo(f"\n--- an example ---\n{json.dumps(wire, indent=2, ensure_ascii=False)}")
+        typer.echo("\n--- what a model with ChatML as its template reads for it ---")
+        typer.echo(rendered_prompts(question_type, example))
+
+
+@app.command("check")
+def check_plugins(
+    name: Annotated[str | None, typer.Argument(help="A question type; all when not given.")] = None,
+) -> None:
+    """Hold installed question types to the plugin contract; exit code 1 when one breaks it."""
+    from openjev_core.testing.checks import findings  # noqa: PLC0415
+
+    registry = enabled_types()
+    types = [t for t in registry.types.values() if name in (None, t.name)]
+    broken = [entry for entry in registry.failures if name in (None, entry.name)]
+    if not types and not broken:
+        asked = "question types are" if name is None else f"question type {name!r} is"
+        complain(f"no {asked} installed; installed: {', '.join(registry.types) or 'none'}")
+        raise typer.Exit(BAD_INPUT)
+    failed = bool(broken)
+    for entry in broken:
+        typer.echo(f"FAILED  {entry.name} ({entry.distribution} {entry.version})\n  {entry.status}: {entry.cause}")
+    for question_type in types:
+        found = findings(question_type)
+        failed = failed or bool(found)
+        verdict = "FAILED" if found else "ok    "
+        typer.echo(f"{verdict}  {question_type.name} ({registry.distribution_of(question_type.name)})")
+        for finding in found:
+            typer.echo(f"  {finding.rule}: {finding.msg}\n    fix: {finding.fix}")
+    raise typer.Exit(FAILED if failed else 0)
+
+
+app.command("new")(new_plugin)

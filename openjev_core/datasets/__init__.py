@@ -1,0 +1,1 @@
+"""Files of rows: reading them, answering them, measuring answers against labels, fitting calibrations, reports."""

@@ -1,0 +1,203 @@
+"""The record of a row in a run: how each command makes it, and answered rows as a table beside their own columns."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from openjev_core.datasets.askers import Asker, Refused, Reply, retried
+from openjev_core.datasets.checked_rows import CheckedQuestion, CheckedRows
+from openjev_core.datasets.places import file_error
+from openjev_core.datasets.reorderings import REVERSED, SHUFFLED, reorderings
+from openjev_core.datasets.rows import Row
+from openjev_core.datasets.tables import Cells, write_table
+from openjev_core.engine.engine import Engine
+from openjev_core.engine.request import ALIAS
+from openjev_core.errors import PluginError, RequestError, StartupError
+from openjev_core.plugins.structuring import QuestionConverter
+
+
+@frozen
+class AnswerRecorder:
+    """Records rows with their answers, for `openjev batch`."""
+
+    asker: Asker
+
+    async def record(self, row: Row) -> dict[str, Any]:
+        """The record of one row: its answers, or why it was refused."""
+        try:
+            reply = await self.asker.ask(row.state, row.questions)
+        except Refused as refusal:
+            return {**identity(row), "error": str(refusal)}
+        _check_complete(row, reply)
+        return {**identity(row), **_facts(reply), "answers": dict(reply.answers)}
+
+
+@frozen
+class EvaluationRecorder:
+    """Records rows with their answers and how these compare with the labels, for `openjev eval`.
+
+    Attributes:
+        asker: Answers the questions.
+        converter: Structures questions by the installed types.
+        checked: The questions of every row.
+        reorder: Whether each question is asked again with its options in other orders.
+        seed: Chooses the random orders.
+    """
+
+    asker: Asker
+    converter: QuestionConverter
+    checked: CheckedRows
+    reorder: bool
+    seed: int
+
+    async def record(self, row: Row) -> dict[str, Any]:
+        """The record of one row: its judged questions and answers, or why it was refused."""
+        try:
+            reply = await self.asker.ask(row.state, row.questions)
+            _check_complete(row, reply)
+            questions = {
+                question_id: _judged(question, reply.answers[question_id])
+                for question_id, question in self.checked[row.number].items()
+            }
+            if self.reorder:
+                await self._add_other_orders(row, questions)
+        except Refused as refusal:
+            return {**identity(row), "error": str(refusal)}
+        return {**identity(row), **_facts(reply), "questions": questions, "answers": dict(reply.answers)}
+
+    async def _add_other_orders(self, row: Row, questions: Mapping[str, dict[str, Any]]) -> None:
+        """Add to each judged question the outcomes that are predicted with its options in other orders."""
+        by_question = {
+            question_id: reorderings(question.wire, question.shape, self.converter, f"{self.seed}:{row.id}")
+            for question_id, question in self.checked[row.number].items()
+        }
+        for name in (REVERSED, SHUFFLED):
+            reordered = {question_id: orders[name] for question_id, orders in by_question.items() if name in orders}
+            if not reordered:
+                continue
+            reply = await self.asker.ask(row.state, {key: one.wire for key, one in reordered.items()})
+            for question_id, one in reordered.items():
+                outcome = one.given(one.shape.predicted(reply.answers[question_id]))
+                questions[question_id].setdefault("reordered", {})[name] = outcome
+
+
+@frozen
+class ScoreRecorder:
+    """Records rows with the scores that each labelled readout's options got in each order, for `openjev calibrate`.
+
+    Attributes:
+        engine: Reads the questions.
+        checked: The questions of every row.
+    """
+
+    engine: Engine
+    checked: CheckedRows
+
+    async def record(self, row: Row) -> dict[str, Any]:
+        """The record of one row: the scores of its labelled questions, or why it was refused."""
+        labelled = {key: question for key, question in self.checked[row.number].items() if question.label is not None}
+        if not labelled:
+            return {**identity(row), "model": self.engine.model.public_name, "readouts": []}
+        document = {"model": ALIAS, "state": row.state, "questions": {k: q.wire for k, q in labelled.items()}}
+        try:
+            scores = await retried(self.engine.scores, self.engine.structure(document))
+        except (RequestError, PluginError) as error:
+            return {**identity(row), "error": str(error)}
+        readouts = []
+        for question_id, question in labelled.items():
+            outcome = question.shape.outcomes[question.label or 0]
+            for read, label in zip(scores[question_id], outcome, strict=True):
+                # JSON has no minus infinity.
+                orders = [
+                    {"labels": list(o.labels), "scores": [s if math.isfinite(s) else None for s in o.scores]}
+                    for o in read
+                ]
+                readouts.append(
+                    {"question": question_id, "type": question.shape.type, "label": label, "orders": orders}
+                )
+        return {**identity(row), "model": self.engine.model.public_name, "readouts": readouts}
+
+
+def identity(row: Row) -> dict[str, Any]:
+    """What a record is recognised by."""
+    return {"row": row.number, "id": row.id, "digest": row.digest}
+
+
+def export(path: Path, rows: Sequence[Row], records: Mapping[int, Mapping[str, Any]]) -> None:
+    """Write every answered row's own columns and its answers as a table.
+
+    A field of an answer becomes the column ``QUESTION.FIELD``, and a member of an object in it the column
+    ``QUESTION.FIELD.MEMBER``; a refused row has its reason in ``error``.
+
+    Args:
+        path: The table's file.
+        rows: The rows of the data set.
+        records: Row number to record.
+
+    Raises:
+        RequestError: An answer's column has the name of a column in the data, or of another answer's.
+        StartupError: The file cannot be written.
+    """
+    write_table(path, [_cells(row, records[row.number]) for row in rows if row.number in records])
+
+
+def _facts(reply: Reply) -> dict[str, Any]:
+    """What a record says about how its row was answered."""
+    return {
+        "model": reply.model,
+        "seconds": round(reply.seconds, 6),
+        "input_tokens": reply.input_tokens,
+        "output_tokens": reply.output_tokens,
+    }
+
+
+def _judged(question: CheckedQuestion, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer in the terms of its question's outcomes."""
+    shape = question.shape
+    value = answer.get(shape.headline)
+    judged = {
+        "type": shape.type,
+        "kind": shape.kind,
+        "names": list(shape.names),
+        "positive": shape.positive,
+        "label": question.label,
+        "predicted": shape.predicted(answer, question.label),
+        "probabilities": shape.probabilities(answer),
+    }
+    if shape.kind == "ordinal" and question.label is not None and isinstance(value, (int, float)):
+        judged["error"] = abs(value - shape.answers[question.label][shape.headline])
+    return judged
+
+
+def _check_complete(row: Row, reply: Reply) -> None:
+    if missing := [question_id for question_id in row.questions if question_id not in reply.answers]:
+        raise StartupError(f"{row.place}: the answer to question {missing[0]!r} is missing in the server's response")
+
+
+def _cells(row: Row, record: Mapping[str, Any]) -> Cells:
+    pairs = list(_answer_cells(record.get("answers", {})))
+    if "error" in record:
+        pairs.append(("error", record["error"]))
+    added = dict(pairs)
+    if len(added) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise file_error(row.place, f"the export would have the column {twice!r} twice; rename one of the questions")
+    if taken := [name for name in added if name in row.fields]:
+        raise file_error(row.place, f"the export would have the column {taken[0]!r} twice; rename the data's column")
+    return {**row.fields, **added}
+
+
+def _answer_cells(answers: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Column and value of every field of every answer. A question's id may hold a dot, and so may an option's name."""
+    for question_id, answer in answers.items():
+        for name, value in answer.items():
+            if isinstance(value, Mapping):
+                yield from ((f"{question_id}.{name}.{member}", child) for member, child in value.items())
+            elif name != "type":
+                yield f"{question_id}.{name}", value

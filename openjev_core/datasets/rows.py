@@ -1,0 +1,178 @@
+"""Rows to answer: a state, questions, and labels where there are any."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+from openjev_core.datasets.places import file_error, in_row, listed, row_error
+from openjev_core.datasets.tables import Record, read_records
+from openjev_core.errors import Loc, RequestError
+from openjev_core.json_document import compact, parse_document
+from openjev_core.plugins.problems import mismatch
+
+
+@frozen(kw_only=True)
+class Row:
+    """One row.
+
+    Attributes:
+        number: From 1, in file order.
+        place: For messages.
+        id: The user's own, unique in the file; the number where there is none.
+        state: A string, object or array.
+        questions: Question id to question, as on the wire.
+        labels: Question id to the right answer; questions without a label are absent.
+        fields: The row as it stands in the file.
+    """
+
+    number: int
+    place: str
+    id: str
+    state: Any
+    questions: Mapping[str, Any]
+    labels: Mapping[str, Any]
+    fields: Mapping[str, Any]
+
+    @property
+    def digest(self) -> str:
+        """Names what is asked and what the labels say, so that a changed row is not taken for an answered one."""
+        content = compact([self.state, self.questions, self.labels])
+        return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+@frozen(kw_only=True)
+class Columns:
+    """Which columns hold what.
+
+    Attributes:
+        state: One column: its value is the state. Several: an object of them is.
+        id: The column of the ids; ``None`` for ``id`` where there is such a column.
+        labels: Question id to the column of its labels.
+        questions: Asked of every row; ``None`` where each row has its own in ``questions``.
+    """
+
+    state: tuple[str, ...] = ("state",)
+    id: str | None = None
+    labels: Mapping[str, str] = field(factory=dict)
+    questions: Mapping[str, Any] | None = None
+
+
+def read_rows(path: Path, columns: Columns) -> list[Row]:
+    """Read the rows of a file.
+
+    Raises:
+        RequestError: A column is missing, or a value is not what its column must hold. Names row and field.
+        StartupError: See :func:`~openjev_core.datasets.tables.read_records`.
+    """
+    records = read_records(path)
+    _check_mapping(path, records[0].fields, columns)
+    rows = [_row(number, record, columns) for number, record in enumerate(records, start=1)]
+    _check_ids(rows)
+    return rows
+
+
+def read_questions(path: Path) -> dict[str, Any]:
+    """Questions for every row: a JSON object of ids and questions.
+
+    Raises:
+        RequestError: The file cannot be read, or holds something else.
+    """
+    try:
+        value = parse_document(path.read_bytes(), "the file")
+    except OSError as error:
+        raise file_error(path, f"cannot be read: {error.strerror or error}") from None
+    except RequestError as error:
+        raise in_row(str(path), error) from None
+    if not isinstance(value, dict) or not value:
+        raise file_error(path, "expected a JSON object of question ids and questions, with at least one")
+    return value
+
+
+def _check_mapping(path: Path, fields: Mapping[str, Any], columns: Columns) -> None:
+    wanted = [*columns.state, *columns.labels.values(), *([columns.id] if columns.id else [])]
+    if missing := [name for name in wanted if name not in fields]:
+        msg = (
+            f"has no column {missing[0]!r}; it has: {listed(fields)}. Say which columns to use with --state-column, "
+            "--id-column and --label QUESTION=COLUMN"
+        )
+        raise file_error(path, msg)
+    if columns.questions is None and "questions" not in fields:
+        raise file_error(path, "has no column 'questions'; give the questions for every row with --questions FILE")
+    if columns.questions is not None and "questions" in fields:
+        raise file_error(path, "has questions of its own in each row; leave out --questions, or rename that column")
+    if columns.labels and "labels" in fields:
+        raise file_error(path, "has labels of its own in each row; leave out --label, or rename that column")
+
+
+def _row(number: int, record: Record, columns: Columns) -> Row:
+    fields = record.fields
+    if columns.questions is None:
+        questions = _object(record, "questions", fields["questions"])
+        if not questions:
+            raise row_error(record.place, ("questions",), "expected at least one question")
+    else:
+        questions = dict(columns.questions)
+    if "labels" in fields:
+        labels = _object(record, "labels", {} if fields["labels"] is None else fields["labels"])
+    else:
+        labels = {question: fields[column] for question, column in columns.labels.items()}
+    # An empty CSV cell and a null both say that nobody labelled this one.
+    labels = {question: label for question, label in labels.items() if label is not None and label != ""}
+    if unknown := [question for question in labels if question not in questions]:
+        msg = f"a label for a question that the row does not ask; it asks: {listed(questions)}"
+        raise row_error(record.place, ("labels", unknown[0]), msg)
+    id_column = columns.id or ("id" if "id" in fields else None)
+    return Row(
+        number=number,
+        place=record.place,
+        id=str(number) if id_column is None else _id(record, id_column),
+        state=_state(record, columns.state),
+        questions=questions,
+        labels=labels,
+        fields=fields,
+    )
+
+
+def _object(record: Record, name: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        value = _parsed(record, (name,), value)
+    if not isinstance(value, dict):
+        raise row_error(record.place, (name,), "expected an object, or its JSON text")
+    return value
+
+
+def _parsed(record: Record, loc: Loc, text: str) -> Any:
+    try:
+        return parse_document(text.encode("utf-8", "surrogatepass"), "the text")
+    except RequestError as error:
+        raise row_error(record.place, loc, f"expected an object, or its JSON text: {error.problems[0].msg}") from None
+
+
+def _state(record: Record, names: Sequence[str]) -> Any:
+    if len(names) > 1:
+        return {name: record.fields[name] for name in names}
+    state = record.fields[names[0]]
+    if not isinstance(state, (str, dict, list)):
+        error = mismatch("a string, an object or an array as the state", state)
+        raise in_row(record.place, error.under(names[0]))
+    return state
+
+
+def _id(record: Record, name: str) -> str:
+    value = record.fields[name]
+    if not isinstance(value, (str, int)) or isinstance(value, bool) or value == "":
+        raise row_error(record.place, (name,), "expected a non-empty string or an integer as the row's id")
+    return str(value)
+
+
+def _check_ids(rows: Sequence[Row]) -> None:
+    seen: dict[str, Row] = {}
+    for row in rows:
+        if row.id in seen:
+            raise row_error(row.place, ("id",), f"the id {row.id!r} is that of {seen[row.id].place} too")
+        seen[row.id] = row

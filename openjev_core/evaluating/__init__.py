@@ -1,1 +1,0 @@
-"""Running a model over files: answering rows, measuring against labels, fitting calibrations, reports."""
