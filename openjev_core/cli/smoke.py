@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from openjev_core.cli.terminal import FAILED, complain, shown
+from openjev_core.cli.row_commands import installed_types
+from openjev_core.cli.setting_flags import settings_from
+from openjev_core.cli.terminal import FAILED, complain, shown, waiting
 from openjev_core.errors import StartupError
 
 if TYPE_CHECKING:
-    from openjev_core.smoke.calls import Call
-    from openjev_core.smoke.verdicts import SmokeReport, Verdict
+    from openjev_core.smoke.report import SmokeReport, Verdict
 
 QUOTED_CHARACTERS = 2000
 MARKS = {"passed": "ok", "failed": "FAILED", "skipped": "skipped"}
@@ -41,7 +42,7 @@ def smoke(
         typer.Option("--semantics/--no-semantics", help="Whether the answers must make sense; demo models' do not."),
     ] = True,
 ) -> None:
-    """Wait for a running server to be ready, check that it does what the API says, and measure it.
+    """Wait for a running server to be ready, check that it answers as its clients need, and measure it.
 
     Exit code 0 when every check passed, 1 otherwise; each failed check shows what was sent and what came back.
     """
@@ -76,47 +77,41 @@ def run_smoke(
         semantics: Whether the answers must make sense.
 
     Raises:
-        SettingsError: URL or key are none.
+        SettingsError: The address or the key is none.
         StartupError: The report cannot be written.
     """
-    from openjev_core.cli.setting_flags import settings_from  # noqa: PLC0415
-    from openjev_core.cli.terminal import waiting  # noqa: PLC0415
-    from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
-    from openjev_core.smoke.run import smoke as run  # noqa: PLC0415
+    from openjev_core.smoke.report import smoke as run  # noqa: PLC0415
 
     if json_file is not None:
         write_report(json_file, "")  # a path that cannot be written shows before the run, not after it
-    registry = load_registry(settings_from({}).settings.disable_plugins)
+    # A server takes a list of keys.
+    keys = [name.strip() for name in os.environ.get("OPENJEV_API_KEY", "").split(",")]
     with waiting() as progress:
         report = asyncio.run(
             run(
                 url,
-                registry=registry,
-                key=key if key is not None else first_key(),
+                registry=installed_types(settings_from({}).settings),
+                key=key if key is not None else next(filter(None, keys), None),
                 startup_timeout=startup_timeout,
                 call_timeout=call_timeout,
                 semantics=semantics,
                 progress=progress,
-                told=lambda verdict: print_lines(verdict_lines(verdict)),
+                finished=lambda verdict: print_lines(verdict_lines(verdict)),
             )
         )
+    if any(verdict.status == "failed" and verdict.name.startswith("sense") for verdict in report.verdicts):
+        complain("answers that make no sense: a demo model's never do; --no-semantics leaves these checks out")
     print_lines(summary_lines(report))
     if json_file is not None:
-        write_report(json_file, json.dumps(report.as_json(), indent=2, ensure_ascii=False) + "\n")
+        write_report(json_file, json.dumps(report.json(), indent=2, ensure_ascii=False) + "\n")
     return report
-
-
-def first_key() -> str | None:
-    """The first key of ``OPENJEV_API_KEY``, which a server reads as a list."""
-    keys = [key.strip() for key in os.environ.get("OPENJEV_API_KEY", "").split(",")]
-    return next((key for key in keys if key), None)
 
 
 def write_report(path: Path, text: str) -> None:
     """Write the report.
 
     Raises:
-        StartupError: It cannot be written there.
+        StartupError: The file cannot be written.
     """
     try:
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
@@ -125,49 +120,36 @@ def write_report(path: Path, text: str) -> None:
 
 
 def print_lines(lines: list[str]) -> None:
-    """Print lines that hold what a server sent, which must not reach the terminal as it is."""
+    """Print lines that hold what a server sent, without anything that a terminal would obey."""
     for line in lines:
         typer.echo(shown(line))
 
 
 def verdict_lines(verdict: Verdict) -> list[str]:
-    """A check's line, and below it what was sent and what came back, unless it passed."""
+    """A check's line, and below a failed one what was sent and what came back."""
+    from openjev_core.smoke.report import quoted  # noqa: PLC0415
+
     cells = [f"{MARKS[verdict.status]:<7}", f"{verdict.name:<50}"]
-    if verdict.latency is not None:
-        cells.append(f"{verdict.latency * 1000:8.0f} ms")
-    if verdict.prefix_tokens is not None:
-        cached = "not reported" if verdict.cached_tokens is None else str(verdict.cached_tokens)
-        cells.append(f"prefix {verdict.prefix_tokens}, cached {cached}")
+    if verdict.cost:
+        cached = verdict.cost["cached_tokens"]
+        cells.append(f"{verdict.cost['latency_seconds'] * 1000:8.0f} ms")
+        cells.append(f"prefix {verdict.cost['prefix_tokens']}, cached {'not reported' if cached is None else cached}")
     lines = [" ".join(cells).rstrip()]
     if verdict.status == "failed":
         lines.append(f"        {verdict.problem}")
-        lines.extend(f"        {line}" for call in verdict.calls for line in call_lines(call))
+        for call in verdict.calls:
+            lines.append(f"        {call.method} {call.path}: {call.outcome}")
+            if call.sent is not None:
+                sent = json.dumps(call.sent, ensure_ascii=False).encode("utf-8", "backslashreplace")
+                lines.append(f"          sent {quoted(sent, QUOTED_CHARACTERS)}")
+            if call.body:
+                lines.append(f"          received {quoted(call.body, QUOTED_CHARACTERS)}")
     return lines
-
-
-def call_lines(call: Call) -> list[str]:
-    """A call in full, as far as a terminal is the place for it."""
-    lines = [f"{call.method} {call.path}: {call.outcome}"]
-    if call.sent is not None:
-        lines.append(f"  sent {cut(json.dumps(call.sent, ensure_ascii=False))}")
-    if call.body:
-        lines.append(f"  received {cut(call.body.decode('utf-8', 'replace'))}")
-    return lines
-
-
-def cut(text: str) -> str:
-    """``text`` as far as it is shown, with a count of the rest."""
-    more = len(text) - QUOTED_CHARACTERS
-    return text if more <= 0 else f"{text[:QUOTED_CHARACTERS]}... and {more} characters more (--json has more of it)"
 
 
 def summary_lines(report: SmokeReport) -> list[str]:
-    """The end: notes, counts, and how long the start took."""
+    """The end: notes, how long the start took, and counts."""
     lines = [f"note: {note}" for note in report.notes]
-    counts = ", ".join(f"{report.count(status)} {status}" for status in ("passed", "failed", "skipped"))
     if report.startup_seconds is not None:
         lines.append(f"{report.model} on {report.backend} at {report.url}, ready after {report.startup_seconds:.1f} s")
-    if any(verdict.status == "failed" and verdict.name.startswith("sense") for verdict in report.verdicts):
-        complain("answers that make no sense: a demo model's never do; --no-semantics leaves these checks out")
-    lines.append(counts)
-    return lines
+    return [*lines, ", ".join(f"{count} {status}" for status, count in report.counts.items())]

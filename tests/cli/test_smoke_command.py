@@ -9,8 +9,8 @@ from live_server import live_server
 from lying_server import lying_server
 
 from openjev_core.cli.smoke import verdict_lines
-from openjev_core.smoke.calls import Call
-from openjev_core.smoke.verdicts import Verdict
+from openjev_core.smoke.report import Verdict
+from openjev_core.smoke.server import Call
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_a_true_server_passes(openjev, truth, tmp_path):
     names = [check["name"] for check in report["checks"]]
     assert names == [line[8:58].strip() for line in result.stdout.splitlines() if line.startswith("ok ")]
     assert f"toy/Toy-1 on toy at {truth}, ready after " in result.stdout
-    (noul,) = [check for check in report["checks"] if check["name"] == "noul"]
+    (noul,) = [check for check in report["checks"] if check["name"] == "state: chat transcript"]
     assert noul["latency_seconds"] > 0
     assert noul["prefix_tokens"] > 0
     assert noul["prefix_tokens"] == noul["cached_tokens"]
@@ -41,8 +41,8 @@ def test_cached_tokens_are_null_where_they_are_not_reported(openjev, truth, tmp_
 
     assert 0 == result.exit_code, result.output
     checks = {check["name"]: check for check in json.loads((tmp_path / "report.json").read_text())["checks"]}
-    assert checks["noul"]["cached_tokens"] is None
-    assert checks["noul"]["prefix_tokens"] > 0
+    assert checks["state: chat transcript"]["cached_tokens"] is None
+    assert checks["state: chat transcript"]["prefix_tokens"] > 0
     assert "cached not reported" in result.stdout
 
 
@@ -64,7 +64,10 @@ def test_a_failed_check_shows_what_was_sent_and_what_came_back(openjev, truth, t
     report = json.loads((tmp_path / "report.json").read_text())
     assert not report["passed"]
     (failed,) = [check for check in report["checks"] if check["status"] == "failed"]
-    assert "Is the customer asking for money back?" == failed["calls"][0]["sent"]["questions"]["q"]["instructions"]
+    assert (
+        "Is the customer asking for money back?"
+        == failed["calls"][0]["sent"]["questions"]["wants money?"]["instructions"]
+    )
 
 
 def test_a_server_that_makes_no_sense_fails_and_the_way_out_is_named(openjev, truth):
@@ -123,5 +126,5 @@ def test_long_texts_are_cut_on_the_terminal_and_say_so():
     )
     lines = verdict_lines(Verdict(name="noul", status="failed", problem="no", calls=(call,)))
 
-    assert lines[3].endswith("... and 3013 characters more (--json has more of it)")
-    assert lines[4].endswith("... and 3000 characters more (--json has more of it)")
+    assert lines[3].endswith("... and 3013 characters more")
+    assert lines[4].endswith("... and 3000 characters more")

@@ -1,0 +1,45 @@
+"""A reply of another server, read within limits on its time and its size."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+
+
+class ReplyTooLarge(Exception):
+    """The reply has more bytes than are read."""
+
+
+async def bounded_reply(
+    client: httpx.AsyncClient, request: httpx.Request, *, seconds: float, most_bytes: int
+) -> tuple[httpx.Response, bytes]:
+    """Send a request and read the whole reply.
+
+    Args:
+        client: Sends the request.
+        request: The request.
+        seconds: Time limit of the whole exchange. httpx limits the wait for each piece alone, and a server may trickle.
+        most_bytes: Upper bound on the bytes of the reply, counted after decompression.
+
+    Returns:
+        The response, for its status and headers, and its body.
+
+    Raises:
+        httpx.HTTPError: There is no whole reply; :class:`httpx.ReadTimeout` after ``seconds``.
+        ReplyTooLarge: The reply is larger than ``most_bytes``.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            response = await client.send(request, stream=True)
+            try:
+                body = bytearray()
+                async for piece in response.aiter_bytes():
+                    body += piece
+                    if len(body) > most_bytes:
+                        raise ReplyTooLarge(f"the reply is larger than {most_bytes} bytes")
+            finally:
+                await response.aclose()
+    except (TimeoutError, httpx.TimeoutException):
+        raise httpx.ReadTimeout(f"no whole reply within {seconds:g} seconds", request=request) from None
+    return response, bytes(body)
