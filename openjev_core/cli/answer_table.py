@@ -47,7 +47,7 @@ DEMO_NOTE = (
 
 
 def print_answers(evaluation: Evaluation, *, demo: bool) -> None:
-    """Print a table of the answers, and how they came about."""
+    """Print a table of the answers, with model, times and tokens."""
     out = console()
     out.print(table_of(evaluation.answers, style_for(out)))
     out.print(Text(timing_line(evaluation)), soft_wrap=True)
@@ -56,7 +56,7 @@ def print_answers(evaluation: Evaluation, *, demo: bool) -> None:
 
 
 def style_for(out: Console) -> OptionStyle:
-    """What an output has room and characters for."""
+    """The style that fits an output's width and characters."""
     ascii_only = not out.encoding.startswith("utf")
     return OptionStyle(ascii_only=ascii_only) if out.width >= WIDE_FROM else OptionStyle(20, 8, ascii_only)
 
@@ -108,10 +108,10 @@ def option_lines(answer: Mapping[str, Any], style: OptionStyle) -> Iterator[Text
 
 
 def probabilities_of(answer: Mapping[str, Any]) -> dict[str, float]:
-    """The probabilities that an answer tells, option by option; those of a noul are its yes and its no."""
-    told = answer.get("probabilities")
-    if isinstance(told, dict) and all(isinstance(p, (int, float)) for p in told.values()):
-        return {str(key): float(p) for key, p in told.items()}
+    """The probabilities in an answer, option by option; a noul's are those of its yes and its no."""
+    given = answer.get("probabilities")
+    if isinstance(given, dict) and all(isinstance(p, (int, float)) for p in given.values()):
+        return {str(key): float(p) for key, p in given.items()}
     if answer["type"] == "noul" and isinstance(answer.get("noul"), float):
         return {"yes": answer["noul"], "no": 1 - answer["noul"]}
     return {}

@@ -6,8 +6,8 @@ r"""Questions written as flags.
     --choice "Which team? = billing: Payments and refunds | technical: Bugs | sales"
     --score  "How angry? = calm < annoyed < furious"
 
-What separates stands between spaces: `` = `` (the first one) ends the question, `` | `` and `` < `` part the options,
-``: `` (the first one in an option, a space after it is enough) parts an option's name from its description. A
+Separators stand between spaces. The first `` = `` ends the question, `` | `` and `` < `` separate the options, and the
+first ``: `` in an option, with a space after it alone, separates its name from its description. A
 backslash before one of these characters makes it plain text.
 """
 
@@ -32,7 +32,7 @@ SCORE_FORM = "'QUESTION = LOWEST < ... < HIGHEST', two levels or more, spaces ar
 
 
 def questions_of(*, nouls: Sequence[str], choices: Sequence[str], scores: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The questions of a request, under ids that are made up: ``noul_1``, ``noul_2``, ``choice_1``, ...
+    """The questions of a request, under ids made for them: ``noul_1``, ``noul_2``, ``choice_1``, ...
 
     Raises:
         RequestError: A flag is not of its form; every one that is not is named.

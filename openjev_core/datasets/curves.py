@@ -13,7 +13,7 @@ from openjev_core.datasets.measures import COUNT_BINS, Items
 
 CERTAINTY = 0.95
 MOST_POINTS = 200
-"""Points of a curve that are kept for plotting."""
+"""Upper bound on the points of a curve in a report."""
 
 
 @frozen
@@ -33,7 +33,7 @@ class ReliabilityBin:
 
 @frozen
 class Threshold:
-    """From which probability of their most probable outcome on answers can be taken as they are.
+    """The probability of the most probable outcome from which on answers reach a target accuracy.
 
     Attributes:
         target: The accuracy wanted.

@@ -40,8 +40,8 @@ class Example:
     """A labelled readout.
 
     Attributes:
-        row: Its row; those of one row stay in one fold.
-        orders: What its options got in each order that was read.
+        row: Its row; the examples of one row stay in one fold.
+        orders: The scores of its options in each order that was read.
         label: The position of the right option, in the given order.
     """
 
@@ -55,7 +55,7 @@ class Fit:
     """A chosen correction and how it was chosen.
 
     Attributes:
-        form: The form with the lowest held-out log loss.
+        form: The simplest form that predicts held-out rows as well as the best one does.
         correction: That form, fitted on every example.
         held_out: Each form's mean log loss on folds that it was not fitted on, in nats.
     """
@@ -149,7 +149,7 @@ def out_of_fold(examples: Sequence[Example]) -> list[list[float]]:
 
 
 def uncorrected(examples: Sequence[Example]) -> list[list[float]]:
-    """Each example's probabilities as they are."""
+    """Each example's probabilities without a correction."""
     scored = Scored(examples, labels_of(examples))
     logs = scored.log_probabilities(0.0, np.zeros(len(scored.labels)))
     return [np.exp(row[: len(e.orders[0].scores)]).tolist() for row, e in zip(logs, examples, strict=True)]

@@ -1,4 +1,4 @@
-"""How certain a measure is: bootstrap intervals over rows."""
+"""Intervals of measures: by bootstrap over rows, and Wilson's for shares."""
 
 from __future__ import annotations
 

@@ -27,12 +27,12 @@ class Items:
     """Judged questions of one group, each with a label. Every array has one entry per question.
 
     Attributes:
-        rows: The row that each belongs to; those of one row are resampled together.
-        kinds: The kind of answer.
+        rows: The row that each question belongs to; questions of one row are resampled together.
+        kinds: The kinds of answers that occur.
         labels, predictions: Outcomes as numbers that stand for their names: the same name, the same number, whatever
             the order of a question's options. -1 is a prediction of none of them.
         correct: Whether the prediction is the label.
-        confidence: The probability of the most probable outcome; NaN where the answer tells none.
+        confidence: The probability of the most probable outcome; NaN where the answer gives none.
         log_loss: Minus the logarithm of the label's probability, in nats; NaN likewise.
         brier: The sum of the squared differences from certainty; in [0, 2]; NaN likewise.
         error: The distance from the label on an ordinal scale, in levels; NaN for other kinds.
@@ -56,7 +56,7 @@ class Items:
         return len(self.rows)
 
     def take(self, positions: Any) -> Items:
-        """Some of them, by position, repetitions included."""
+        """The items at some positions, which may repeat."""
         return Items(
             rows=self.rows[positions],
             kinds=self.kinds,
@@ -130,7 +130,7 @@ WIDTH_BINS = 15
 """Bins of the usual calibration error: of equal width, as by Guo et al. 2017."""
 
 COUNT_BINS = 10
-"""Bins of the adaptive one: of equal count, so that each one's accuracy is as certain as another's. It is larger by
+"""Bins of the adaptive calibration error: of equal count, so that each one's accuracy is as certain as another's. It is larger by
 chance the fewer answers there are, and tells apart confidences that differ little."""
 
 CALIBRATION_ERROR = (
@@ -142,13 +142,13 @@ CALIBRATION_ERROR = (
 
 @frozen(kw_only=True)
 class Measure:
-    """A measure.
+    """A measure of a group of judged questions.
 
     Attributes:
         name: In JSON.
         title: For people.
-        of: Its value; NaN where it has none.
-        applies: Whether it means anything for these items.
+        of: Its value for some items; NaN where it has none.
+        applies: Whether it means anything for some items.
     """
 
     name: str
@@ -166,7 +166,7 @@ def calibration_error(confidence: Floats, correct: Floats, bins: int = WIDTH_BIN
 
 
 def adaptive_calibration_error(confidence: Floats, correct: Floats, bins: int = COUNT_BINS) -> float:
-    """The same over bins of equal count."""
+    """Expected calibration error over bins of equal count."""
     order = np.argsort(confidence, kind="stable")
     count, bins = len(order), min(bins, len(order))
     # As even as they can be, the larger ones first.

@@ -18,12 +18,12 @@ from openjev_core.plugins.problems import mismatch
 
 @frozen(kw_only=True)
 class Row:
-    """One row.
+    """A row of a data set.
 
     Attributes:
         number: From 1, in file order.
         place: For messages.
-        id: The user's own, unique in the file; the number where there is none.
+        id: The user's id, unique in the file; the row's number where the file has none.
         state: A string, object or array.
         questions: Question id to question, as on the wire.
         labels: Question id to the right answer; questions without a label are absent.
@@ -40,7 +40,7 @@ class Row:
 
     @property
     def digest(self) -> str:
-        """Names what is asked and what the labels say, so that a changed row is not taken for an answered one."""
+        """A digest of state, questions and labels: a row that was changed is not the row that was answered."""
         content = compact([self.state, self.questions, self.labels])
         return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
@@ -50,10 +50,10 @@ class Columns:
     """Which columns hold what.
 
     Attributes:
-        state: One column: its value is the state. Several: an object of them is.
-        id: The column of the ids; ``None`` for ``id`` where there is such a column.
+        state: The column of the state. Of several columns the state is an object.
+        id: The column of the ids; ``None`` takes ``id`` where there is such a column.
         labels: Question id to the column of its labels.
-        questions: Asked of every row; ``None`` where each row has its own in ``questions``.
+        questions: The questions of every row; ``None`` where each row has its own in ``questions``.
     """
 
     state: tuple[str, ...] = ("state",)
@@ -66,7 +66,7 @@ def read_rows(path: Path, columns: Columns) -> list[Row]:
     """Read the rows of a file.
 
     Raises:
-        RequestError: A column is missing, or a value is not what its column must hold. Names row and field.
+        RequestError: A column is missing, or a value is not of the kind that its column needs. Names row and field.
         StartupError: See :func:`~openjev_core.datasets.tables.read_records`.
     """
     records = read_records(path)

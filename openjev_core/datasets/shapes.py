@@ -1,8 +1,8 @@
-"""What the answers of a question look like when they are certain: how labels and answers are read for any type.
+"""The shape of a question: how labels and answers are read, for any question type.
 
-Nothing here knows Noul, Choice or Score. A question type's own reducer is asked what it would answer if one option
-had all the probability; so a label is whatever the answer would be, and what an answer says about each option is read
-from where the certain answers say it.
+Nothing here knows Noul, Choice or Score. A type's own reducer is called with all the probability on one option. The
+answer that it returns shows what a label for that option looks like, and where an answer holds the option's
+probability.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.question import Distribution, QuestionType, Readout
 
 Kind = Literal["binary", "ordinal", "nominal", "joint"]
-"""``binary``: the answer is P(the second outcome). ``ordinal``: it is a place on a scale. ``nominal``: it is one of the
-options. ``joint``: it comes from several readouts together."""
+"""``binary``: the answer is the probability of one of two outcomes. ``ordinal``: it is a place on a scale. ``nominal``:
+it is one of the options. ``joint``: it comes from several readouts together."""
 
 MOST_COMBINATIONS = 4096
-"""Combinations of options over a question's readouts that are tried out to tell which one a label means."""
+"""Upper bound on the combinations of options over a question's readouts: each is tried, to find the one that a label
+means."""
 
 
 @frozen(kw_only=True)
@@ -34,11 +35,11 @@ class Shape:
 
     Attributes:
         type: The question type's name.
-        kind: What kind of answer it is.
+        kind: The kind of its answer.
         headline: The answer's field that a label is compared with.
         readouts: The question's readouts.
-        outcomes: One per combination of options that can be certain: the option's position in each readout.
-        answers: The certain answer of each outcome.
+        outcomes: Every combination of options, as the option's position in each readout.
+        answers: The answer of each outcome, were it certain.
     """
 
     type: str
@@ -55,21 +56,21 @@ class Shape:
 
     @property
     def positive(self) -> int | None:
-        """Of a binary question, the outcome whose probability the answer tells; ``None`` of others."""
+        """The outcome whose probability a binary question's answer is; ``None`` for other kinds."""
         if self.kind != "binary":
             return None
         return next(i for i, certain in enumerate(self.answers) if certain[self.headline] == 1)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What to call each outcome."""
+        """A name for each outcome."""
         return tuple(_written(self._name(index)) for index in range(self.options))
 
     def outcome_of(self, label: Any) -> int:
         """The outcome that a label means: an answer's value, an option's key, or either one's text.
 
         Raises:
-            RequestError: It means none, or more than one.
+            RequestError: The label means no outcome, or more than one.
         """
         for reading in (_same, _same_text):
             found = [i for i in range(self.options) if any(reading(label, value) for value in self._accepted(i))]
@@ -81,12 +82,12 @@ class Shape:
         raise RequestError.at((), f"the label {label!r:.80} fits no option; accepted: {listed(self.names)}")
 
     def predicted(self, answer: Mapping[str, Any], label: int | None = None) -> int | None:
-        """The outcome that an answer decides for; ``None`` when it decides for none of them.
+        """The outcome that an answer stands for; ``None`` when it stands for none.
 
         Args:
             answer: As on the wire.
-            label: The outcome that is right. Of several outcomes with one answer, such as two reasons to abstain, it
-                is taken to be this one.
+            label: The right outcome. Where several outcomes have one answer, such as two reasons to abstain, this one
+                is taken.
         """
         headline = answer.get(self.headline)
         if self.kind in ("binary", "ordinal"):
@@ -98,17 +99,17 @@ class Shape:
         return fitting[0] if fitting else None
 
     def probabilities(self, answer: Mapping[str, Any]) -> list[float] | None:
-        """The probability of each outcome; ``None`` when the answer does not tell them."""
+        """The probability of each outcome; ``None`` when the answer does not hold them."""
         if self.kind == "binary":
             yes = answer.get(self.headline)
             if not isinstance(yes, (int, float)) or isinstance(yes, bool):
                 return None
             return [yes if certain[self.headline] == 1 else 1 - yes for certain in self.answers]
-        told = None if self.kind == "joint" else answer.get("probabilities")
+        given = None if self.kind == "joint" else answer.get("probabilities")
         keys = [_certain_key(certain) for certain in self.answers]
-        if not isinstance(told, Mapping) or len(set(keys)) != len(keys) or not all(key in told for key in keys):
+        if not isinstance(given, Mapping) or len(set(keys)) != len(keys) or not all(key in given for key in keys):
             return None
-        return [float(told[key]) for key in keys]
+        return [float(given[key]) for key in keys]
 
     def _name(self, index: int) -> Any:
         said = self.answers[index][self.headline]
@@ -134,8 +135,8 @@ def shape_of(question: Any, converter: QuestionConverter) -> Shape:
         converter: Structures it by the installed question types.
 
     Raises:
-        RequestError: It is no valid question, with paths inside it; or it has too many outcomes to tell them apart.
-        PluginError: Its type broke its contract.
+        RequestError: The question is not valid, with paths inside it; or it has too many outcomes.
+        PluginError: The question's type broke its contract.
     """
     question_type, structured = converter.question(question)
     readouts = []
@@ -200,10 +201,10 @@ def _kind(readouts: Sequence[Readout], headlines: Sequence[Any]) -> Kind:
 
 
 def _certain_key(answer: Mapping[str, Any]) -> str | None:
-    told = answer.get("probabilities")
-    if not isinstance(told, Mapping):
+    given = answer.get("probabilities")
+    if not isinstance(given, Mapping):
         return None
-    certain = [key for key, value in told.items() if value == 1]
+    certain = [key for key, value in given.items() if value == 1]
     return certain[0] if len(certain) == 1 else None
 
 
