@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ import httpx
 import stamina
 from attrs import frozen
 
+from openjev_core.bounded_reply import ReplyTooLarge, bounded_reply
 from openjev_core.engine.calibrated import calibration_digest
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.request import ALIAS
@@ -28,6 +30,9 @@ from openjev_core.json_document import compact, parse_document
 ATTEMPTS = 8
 LONGEST_WAIT = 30.0
 """Upper bound on the seconds between two attempts, whatever ``Retry-After`` says."""
+
+MOST_REPLY_BYTES = 64 * 1024 * 1024
+"""Upper bound on the bytes of a reply that is read: answers repeat names and levels of the request, and little more."""
 
 REFUSALS = frozenset({400, 413, 422})
 WORTH_RETRYING = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
@@ -148,11 +153,13 @@ class HttpAsker:
         client: Has the server's address as its base.
         url: That address, for messages.
         orders: The ``x_orders`` to send; ``None`` sends none.
+        seconds: Time limit of one attempt, to the last byte of its reply.
     """
 
     client: httpx.AsyncClient
     url: str
     orders: Orders | None
+    seconds: float
 
     @property
     def source(self) -> Mapping[str, Any]:
@@ -173,24 +180,27 @@ class HttpAsker:
             raise BackendUnavailable(msg) from None
 
     async def _post(self, body: bytes) -> Reply:
+        headers = {"content-type": "application/json"}
+        request = self.client.build_request("POST", "/v1/systemone", content=body, headers=headers)
         started = time.perf_counter()
-        response = await self.client.post("/v1/systemone", content=body, headers={"content-type": "application/json"})
+        try:
+            response, content = await bounded_reply(
+                self.client, request, seconds=self.seconds, most_bytes=MOST_REPLY_BYTES
+            )
+        except ReplyTooLarge as error:
+            raise StartupError(f"{self.url}: {error}, which no answer of this API is") from None
         seconds = time.perf_counter() - started
-        if response.status_code in REFUSALS:
-            raise Refused(f"{response.status_code}: {_reason(response)}")
-        if (
-            response.status_code == httpx.codes.INTERNAL_SERVER_ERROR
-            and _error_type(response) == PluginError.error_type
-        ):
-            # The question type fails on this row; it would do so again, and may well take the next.
-            raise Refused(f"500: {_reason(response)}")
-        if response.status_code in WORTH_RETRYING:
-            msg = f"{response.status_code}: {_reason(response)}"
-            raise _TryAgain(msg, _retry_after(response))
-        if response.status_code != httpx.codes.OK:
-            hint = "; set OPENJEV_API_KEY to its key" if response.status_code == httpx.codes.UNAUTHORIZED else ""
-            raise StartupError(f"{self.url} answered {response.status_code}: {_reason(response)}{hint}")
-        return _reply(response, seconds, self.url)
+        status = response.status_code
+        if status == httpx.codes.OK:
+            return _reply(content, seconds, self.url)
+        error_type, reason = _fault(content)
+        # A question type that fails on this row would fail again, and may well take the next row.
+        if status in REFUSALS or (status == httpx.codes.INTERNAL_SERVER_ERROR and error_type == PluginError.error_type):
+            raise Refused(f"{status}: {reason}")
+        if status in WORTH_RETRYING:
+            raise _TryAgain(f"{status}: {reason}", _retry_after(response))
+        hint = "; set OPENJEV_API_KEY to its key" if status == httpx.codes.UNAUTHORIZED else ""
+        raise StartupError(f"{self.url} answered {status}: {reason}{hint}")
 
 
 @asynccontextmanager
@@ -215,7 +225,7 @@ async def open_http(
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
     limits = httpx.Limits(max_connections=concurrency)
     async with httpx.AsyncClient(base_url=base, headers=headers, timeout=seconds, limits=limits) as client:
-        yield HttpAsker(client, base, orders)
+        yield HttpAsker(client, base, orders, seconds)
 
 
 def _backoff(error: Exception) -> bool | float:
@@ -236,28 +246,20 @@ def _described(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _error_type(response: httpx.Response) -> str | None:
-    """The ``error_type`` of an error body; ``None`` where it has none."""
+def _fault(content: bytes) -> tuple[str | None, str]:
+    """The ``error_type`` of an error body, if it has one, and what it says, as one line."""
     try:
-        return str(response.json()["detail"]["error_type"])
-    except (ValueError, LookupError, TypeError):
-        return None
-
-
-def _reason(response: httpx.Response) -> str:
-    """What an error body says, as one line."""
-    try:
-        detail = response.json()["detail"]
+        detail = json.loads(content)["detail"]
         if isinstance(detail, list):
-            return "; ".join(f"{'.'.join(map(str, entry['loc'][1:]))}: {entry['msg']}" for entry in detail)
-        return str(detail["message"])
-    except (ValueError, LookupError, TypeError):
-        return " ".join(response.text.split())[:200] or "an empty body"
+            return None, "; ".join(f"{'.'.join(map(str, entry['loc'][1:]))}: {entry['msg']}" for entry in detail)
+        return detail.get("error_type"), str(detail["message"])
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None, " ".join(content.decode("utf-8", "replace").split())[:200] or "an empty body"
 
 
-def _reply(response: httpx.Response, seconds: float, url: str) -> Reply:
+def _reply(content: bytes, seconds: float, url: str) -> Reply:
     try:
-        body = parse_document(response.content)
+        body = parse_document(content)
         usage = body["usage"]
         answers = {str(question_id): dict(answer) for question_id, answer in body["answers"].items()}
         return Reply(

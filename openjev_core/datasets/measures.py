@@ -130,8 +130,8 @@ WIDTH_BINS = 15
 """Bins of the usual calibration error: of equal width, as by Guo et al. 2017."""
 
 COUNT_BINS = 10
-"""Bins of the adaptive calibration error: of equal count, so that each one's accuracy is as certain as another's. It is larger by
-chance the fewer answers there are, and tells apart confidences that differ little."""
+"""Bins of the adaptive calibration error: of equal count, so that each one's accuracy is as certain as another's.
+The error is larger by chance the fewer answers there are, and tells apart confidences that differ little."""
 
 CALIBRATION_ERROR = (
     f"of the probability of the most probable outcome; over {WIDTH_BINS} bins of equal width, and over {COUNT_BINS} "

@@ -10,6 +10,7 @@ import pytest
 import stamina
 
 from openjev_core import StartupError
+from openjev_core.datasets import askers
 from openjev_core.datasets.askers import ATTEMPTS, HttpAsker, Refused, open_http
 from openjev_core.datasets.rows import Row
 from openjev_core.datasets.runs import open_run, read_run, run_rows
@@ -41,7 +42,7 @@ def ask(*replies, orders=None):
     async def run():
         transport = httpx.MockTransport(handler)
         async with httpx.AsyncClient(base_url="http://server", transport=transport) as client:
-            return await HttpAsker(client, "http://server", orders).ask("Ein Zustand: ü", QUESTIONS)
+            return await HttpAsker(client, "http://server", orders, 0.2).ask("Ein Zustand: ü", QUESTIONS)
 
     try:
         return asyncio.run(run()), seen
@@ -145,6 +146,34 @@ def test_another_server_is_recognised(body):
 
     assert isinstance(error, StartupError)
     assert str(error).startswith("http://server answered 200 with something that is no answer of this API")
+
+
+def test_an_answer_without_an_end_is_not_read_to_it(monkeypatch):
+    monkeypatch.setattr(askers, "MOST_REPLY_BYTES", 1000)
+    read = []
+
+    async def endless():
+        while True:
+            read.append(100)
+            yield b"x" * 100
+
+    error, _ = ask(httpx.Response(200, content=endless()))
+
+    assert isinstance(error, StartupError)
+    assert "http://server: the reply is larger than 1000 bytes, which no answer of this API is" == str(error)
+    assert 1100 == sum(read)
+
+
+def test_an_answer_that_trickles_is_an_attempt_that_failed():
+    async def trickling():
+        while True:
+            await asyncio.sleep(0.01)
+            yield b" "
+
+    reply, seen = ask(httpx.Response(200, content=trickling()), good())
+
+    assert ANSWERS == reply.answers
+    assert 2 == len(seen)
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://server", ""])
