@@ -13,6 +13,7 @@ from openjev_core.cli.question_flags import questions_of
 from openjev_core.cli.row_commands import installed_types
 from openjev_core.cli.setting_flags import OF_THE_SERVER, settings_from, takes_settings
 from openjev_core.cli.terminal import waiting
+from openjev_core.datasets.places import utf8_of
 from openjev_core.errors import RequestError, SettingsError
 from openjev_core.json_document import parse_document
 
@@ -95,7 +96,12 @@ def requested(request: str | None, state: str | None, **questions: Any) -> Any:
     if request is not None and (state is not None or flagged):
         raise RequestError.at((), "a request FILE has its own state and questions: give it, or --state with questions")
     if request is not None:
-        return document_from(request)
+        from openjev_core.prompts.state import MEDIA  # noqa: PLC0415
+
+        document = document_from(request)
+        if isinstance(document, dict) and (media := [name for name in MEDIA if document.get(name) is not None]):
+            raise RequestError.at((media[0],), "this program reads text only; leave the field out")
+        return document
     if state is None or not flagged:
         msg = (
             "nothing to ask: give a request FILE (or - for standard input), or --state FILE with at least one of "
@@ -147,15 +153,14 @@ def state_from(source: str) -> Any:
         except RequestError as error:
             raise error.under(source) from error
     try:
-        # A byte order mark tells the encoding and is no part of the text.
-        return content.decode("utf-8-sig")
+        return content.decode()
     except UnicodeDecodeError as error:
         msg = f"the text is not valid UTF-8: {error.reason} at byte {error.start}"
         raise RequestError.at((source,), msg) from None
 
 
 def content_of(source: str, hint: str = "") -> bytes:
-    """The bytes of a file, or of standard input for ``-``.
+    """The bytes of a file, or of standard input for ``-``, in UTF-8 where a byte order mark says another encoding.
 
     Args:
         source: The file's name.
@@ -166,11 +171,11 @@ def content_of(source: str, hint: str = "") -> bytes:
     """
     try:
         if source != STANDARD_INPUT:
-            return Path(source).read_bytes()
+            return utf8_of(Path(source).read_bytes(), source)
         # Python has no stream where the process was started with standard input closed.
         if sys.stdin is None:
             raise RequestError.at(("standard input",), "cannot be read: it is closed")
-        return sys.stdin.buffer.read()
+        return utf8_of(sys.stdin.buffer.read(), "standard input")
     except (OSError, ValueError) as error:  # ValueError: a name that holds NUL
         place = "standard input" if source == STANDARD_INPUT else source or "''"
         reason = getattr(error, "strerror", None) or str(error)

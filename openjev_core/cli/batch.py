@@ -11,7 +11,11 @@ import typer
 from openjev_core.cli.row_commands import (
     Concurrency,
     Data,
+    Delimiter,
+    Encoding,
+    EscapeFormulas,
     IdColumn,
+    JsonState,
     QuestionsFile,
     RunPath,
     StateColumns,
@@ -41,10 +45,14 @@ def batch(
             metavar="FILE", help="Write rows with their answers as .csv, .tsv, .parquet or .jsonl, when all are there."
         ),
     ] = None,
+    escape_formulas: EscapeFormulas = False,
     concurrency: Concurrency = None,
     questions: QuestionsFile = None,
     state_column: StateColumns = None,
+    state_json: JsonState = False,
     id_column: IdColumn = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     **flags: Any,
 ) -> None:
     """Answer every row of a file.
@@ -53,16 +61,23 @@ def batch(
     ended when the same command is given again; no row is answered twice.
     """
     from openjev_core.datasets.checked_rows import check_questions  # noqa: PLC0415
-    from openjev_core.datasets.records import AnswerRecorder, export  # noqa: PLC0415
+    from openjev_core.datasets.exports import check_export, export  # noqa: PLC0415
+    from openjev_core.datasets.records import AnswerRecorder  # noqa: PLC0415
     from openjev_core.datasets.rows import read_rows  # noqa: PLC0415
-    from openjev_core.datasets.tables import check_table_name  # noqa: PLC0415
     from openjev_core.plugins.structuring import QuestionConverter  # noqa: PLC0415
 
     path = run_path(run, data, "batch")
     check_apart(DATA=data, **{"--run": path, "--out": out})
     if out is not None:
-        check_table_name(out)
-    columns = columns_from(questions=questions, state_column=state_column, id_column=id_column)
+        check_export(out)
+    columns = columns_from(
+        questions=questions,
+        state_column=state_column,
+        state_json=state_json,
+        id_column=id_column,
+        delimiter=delimiter,
+        encoding=encoding,
+    )
     settings = settings_for(url, flags)
     registry = installed_types(settings)
     rows = read_rows(data, columns)
@@ -76,6 +91,6 @@ def batch(
 
     records = asyncio.run(answered())
     if out is not None:
-        export(out, rows, {record["row"]: record for record in records})
+        export(out, rows, {record["row"]: record for record in records}, escape_formulas=escape_formulas)
     complain(f"{len(records)} rows are in {path}" + (f" and {out}" if out is not None else ""))
     end_with_refusals(records)

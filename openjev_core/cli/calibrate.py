@@ -13,7 +13,10 @@ import typer
 from openjev_core.cli.row_commands import (
     Concurrency,
     Data,
+    Delimiter,
+    Encoding,
     IdColumn,
+    JsonState,
     LabelColumns,
     QuestionsFile,
     ReportHtml,
@@ -62,8 +65,11 @@ def calibrate(
     concurrency: Concurrency = None,
     questions: QuestionsFile = None,
     state_column: StateColumns = None,
+    state_json: JsonState = False,
     id_column: IdColumn = None,
     label: LabelColumns = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     **flags: Any,
 ) -> None:
     """Fit temperatures, and biases of labels where they help, to labelled rows on a model in this process.
@@ -85,7 +91,15 @@ def calibrate(
 
     path = run_path(run, data, "scores")
     check_apart(DATA=data, **{"--run": path, "--json": json_file, "--html": html, "--out": out})
-    columns = columns_from(questions=questions, state_column=state_column, id_column=id_column, label=label)
+    columns = columns_from(
+        questions=questions,
+        state_column=state_column,
+        id_column=id_column,
+        label=label,
+        state_json=state_json,
+        delimiter=delimiter,
+        encoding=encoding,
+    )
     settings = attrs.evolve(given := settings_for(None, flags), calibration=None, temperature=1.0)
     if (given.calibration, given.temperature) != (settings.calibration, settings.temperature):
         complain("OPENJEV_CALIBRATION and OPENJEV_TEMPERATURE are left aside: what is fitted takes their place")

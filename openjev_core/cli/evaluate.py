@@ -10,7 +10,11 @@ import typer
 
 from openjev_core.cli.row_commands import (
     Concurrency,
+    Delimiter,
+    Encoding,
+    EscapeFormulas,
     IdColumn,
+    JsonState,
     LabelColumns,
     QuestionsFile,
     ReportHtml,
@@ -66,11 +70,15 @@ def evaluate(
             min=0, max=1, help="Suggest a threshold for it. Repeatable (default: 0.9 and 0.95).", show_default=False
         ),
     ] = None,
+    escape_formulas: EscapeFormulas = False,
     concurrency: Concurrency = None,
     questions: QuestionsFile = None,
     state_column: StateColumns = None,
+    state_json: JsonState = False,
     id_column: IdColumn = None,
     label: LabelColumns = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     **flags: Any,
 ) -> None:
     """Answer labelled rows and report how good, how calibrated and how stable the answers are.
@@ -85,10 +93,10 @@ def evaluate(
         needs_extra(library, "`openjev eval`, its measures and plots,")
     from openjev_core.cli.reports import print_comparison, print_evaluation, show  # noqa: PLC0415
     from openjev_core.datasets.checked_rows import check_rows  # noqa: PLC0415
-    from openjev_core.datasets.records import EvaluationRecorder, export  # noqa: PLC0415
+    from openjev_core.datasets.exports import check_export, export  # noqa: PLC0415
+    from openjev_core.datasets.records import EvaluationRecorder  # noqa: PLC0415
     from openjev_core.datasets.reports import compare_runs, report_of  # noqa: PLC0415
     from openjev_core.datasets.rows import read_rows  # noqa: PLC0415
-    from openjev_core.datasets.tables import check_table_name  # noqa: PLC0415
     from openjev_core.plugins.structuring import QuestionConverter  # noqa: PLC0415
 
     if compare is not None:
@@ -102,8 +110,16 @@ def evaluate(
     path = run_path(run, data, "eval")
     check_apart(DATA=data, **{"--run": path, "--json": json_file, "--html": html, "--out": out})
     if out is not None:
-        check_table_name(out)
-    columns = columns_from(questions=questions, state_column=state_column, id_column=id_column, label=label)
+        check_export(out)
+    columns = columns_from(
+        questions=questions,
+        state_column=state_column,
+        state_json=state_json,
+        id_column=id_column,
+        label=label,
+        delimiter=delimiter,
+        encoding=encoding,
+    )
     settings = settings_for(url, flags)
     registry = installed_types(settings)
     converter, rows = QuestionConverter(registry), read_rows(data, columns)
@@ -119,7 +135,7 @@ def evaluate(
     report = report_of(header, records, len(rows), target_accuracy or TARGETS)
     show(report, print_evaluation, "evaluation", json_file, html)
     if out is not None:
-        export(out, rows, {record["row"]: record for record in records})
+        export(out, rows, {record["row"]: record for record in records}, escape_formulas=escape_formulas)
     complain(f"{len(records)} rows are in {path}" + (f" and {out}" if out is not None else ""))
     if html is not None:
         complain(f"the report is in {html}")

@@ -61,6 +61,37 @@ LabelColumns = Annotated[
         rich_help_panel=ROWS_PANEL,
     ),
 ]
+JsonState = Annotated[
+    bool,
+    typer.Option(
+        "--state-json",
+        help="Read the state's column as JSON text: a chat or an object that CSV or Parquet holds.",
+        rich_help_panel=ROWS_PANEL,
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        help="Between the cells of CSV (default: a comma; a semicolon or tab where the header has no comma).",
+        rich_help_panel=ROWS_PANEL,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Of text files without a byte order mark, such as cp1252 (default: utf-8).",
+        rich_help_panel=ROWS_PANEL,
+    ),
+]
+EscapeFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="In CSV from --out, put an apostrophe before texts that a spreadsheet would run as formulas.",
+    ),
+]
 RunPath = Annotated[
     Path | None,
     typer.Option(
@@ -102,11 +133,14 @@ def columns_from(
     state_column: Sequence[str] | None,
     id_column: str | None,
     label: Sequence[str] | None = None,
+    state_json: bool,
+    delimiter: str | None,
+    encoding: str | None,
 ) -> Columns:
     """The column mapping that the flags describe.
 
     Raises:
-        SettingsError: A ``--label`` is not of its form, or names a question twice.
+        SettingsError: A ``--label`` is not of its form, or names a question twice; or the delimiter is no character.
         RequestError: The file of questions cannot be read, or holds something else.
     """
     from openjev_core.datasets.rows import Columns, read_questions  # noqa: PLC0415
@@ -119,11 +153,16 @@ def columns_from(
         if question in labels:
             raise SettingsError(f"--label {pair}: question {question!r} has a column already, {labels[question]!r}")
         labels[question] = column
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise SettingsError(f"--delimiter {delimiter!r}: expected one character, such as ; or a tab")
     return Columns(
         state=tuple(state_column or ("state",)),
         id=id_column,
         labels=labels,
         questions=None if questions is None else read_questions(questions),
+        json_state=state_json,
+        delimiter=delimiter,
+        encoding=encoding,
     )
 
 

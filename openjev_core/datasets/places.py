@@ -1,16 +1,50 @@
-"""A user's files: errors that name file, row and field; reading a line of JSON; writing a text."""
+"""A user's files: their encoding, errors that name file, row and field, a line of JSON, writing a text."""
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from openjev_core.errors import Loc, Problem, RequestError, StartupError, describe_problem
+from openjev_core.errors import Loc, Problem, RequestError, SettingsError, StartupError, describe_problem
 from openjev_core.json_document import parse_document
 
 MOST_SHOWN = 20
 """Upper bound on the problems listed one by one: a file of a million rows must not become a million lines."""
+
+
+BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""What a text file may begin with, and the encoding that it means. UTF-32's little-endian mark begins with UTF-16's."""
+
+
+def utf8_of(data: bytes, source: object, encoding: str | None = None) -> bytes:
+    """A text in UTF-8 without a byte order mark. Without mark and encoding the bytes are returned as they are.
+
+    Args:
+        data: The text's bytes. A byte order mark, which programs on Windows write, says their encoding.
+        source: The file, for messages.
+        encoding: Of a text without a byte order mark.
+
+    Raises:
+        RequestError: The bytes are no text in that encoding.
+        SettingsError: The encoding is unknown.
+    """
+    marked = next((name for mark, name in BYTE_ORDER_MARKS if data.startswith(mark)), encoding)
+    if marked is None:
+        return data
+    try:
+        return data.decode(marked).encode("utf-8", "surrogatepass")
+    except LookupError:
+        raise SettingsError(f"--encoding {marked}: unknown; expected a name such as utf-8, utf-16 or cp1252") from None
+    except UnicodeDecodeError as error:
+        raise file_error(source, f"is not valid {marked}: {error.reason} at byte {error.start}") from None
 
 
 def file_error(path: object, msg: str) -> RequestError:

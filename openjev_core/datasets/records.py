@@ -1,21 +1,17 @@
-"""The record of a row in a run: how each command makes it, and answered rows as a table beside their own columns."""
+"""The record of a row in a run, as each command makes it."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import frozen
 
 from openjev_core.datasets.askers import Asker, Refused, Reply, retried
 from openjev_core.datasets.checked_rows import CheckedQuestion, CheckedRows
-from openjev_core.datasets.places import file_error
 from openjev_core.datasets.reorderings import REVERSED, SHUFFLED, reorderings
 from openjev_core.datasets.rows import Row
-from openjev_core.datasets.tables import Cells, write_table
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.request import ALIAS
 from openjev_core.errors import PluginError, RequestError, StartupError
@@ -129,24 +125,6 @@ def identity(row: Row) -> dict[str, Any]:
     return {"row": row.number, "id": row.id, "digest": row.digest}
 
 
-def export(path: Path, rows: Sequence[Row], records: Mapping[int, Mapping[str, Any]]) -> None:
-    """Write every answered row's own columns and its answers as a table.
-
-    A field of an answer becomes the column ``QUESTION.FIELD``, and a member of an object in it the column
-    ``QUESTION.FIELD.MEMBER``; a refused row has its reason in ``error``.
-
-    Args:
-        path: The table's file.
-        rows: The rows of the data set.
-        records: Row number to record.
-
-    Raises:
-        RequestError: An answer's column has the name of a column in the data, or of another answer's.
-        StartupError: The file cannot be written.
-    """
-    write_table(path, [_cells(row, records[row.number]) for row in rows if row.number in records])
-
-
 def _facts(reply: Reply) -> dict[str, Any]:
     """What a record says about how its row was answered."""
     return {
@@ -178,26 +156,3 @@ def _judged(question: CheckedQuestion, answer: Mapping[str, Any]) -> dict[str, A
 def _check_complete(row: Row, reply: Reply) -> None:
     if missing := [question_id for question_id in row.questions if question_id not in reply.answers]:
         raise StartupError(f"{row.place}: the answer to question {missing[0]!r} is missing in the server's response")
-
-
-def _cells(row: Row, record: Mapping[str, Any]) -> Cells:
-    pairs = list(_answer_cells(record.get("answers", {})))
-    if "error" in record:
-        pairs.append(("error", record["error"]))
-    added = dict(pairs)
-    if len(added) < len(pairs):
-        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise file_error(row.place, f"the export would have the column {twice!r} twice; rename one of the questions")
-    if taken := [name for name in added if name in row.fields]:
-        raise file_error(row.place, f"the export would have the column {taken[0]!r} twice; rename the data's column")
-    return {**row.fields, **added}
-
-
-def _answer_cells(answers: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Column and value of every field of every answer. A question's id may hold a dot, and so may an option's name."""
-    for question_id, answer in answers.items():
-        for name, value in answer.items():
-            if isinstance(value, Mapping):
-                yield from ((f"{question_id}.{name}.{member}", child) for member, child in value.items())
-            elif name != "type":
-                yield f"{question_id}.{name}", value

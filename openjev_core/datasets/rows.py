@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from openjev_core.datasets.places import file_error, in_row, listed, row_error
-from openjev_core.datasets.tables import Record, read_records
+from openjev_core.datasets.places import file_error, in_row, listed, row_error, utf8_of
+from openjev_core.datasets.tables import Layout, Record, read_records
 from openjev_core.errors import Loc, RequestError
 from openjev_core.json_document import compact, parse_document
 from openjev_core.plugins.problems import mismatch
+from openjev_core.prompts.state import MEDIA
+
+UNREAD = {
+    **dict.fromkeys(MEDIA, "this program reads text only; remove the column, or rename it if it is no media"),
+    "x_orders": "give --orders for all rows, and remove the column",
+}
+"""Fields of a request that are not read from rows, and what to do instead."""
 
 
 @frozen(kw_only=True)
@@ -54,12 +62,44 @@ class Columns:
         id: The column of the ids; ``None`` takes ``id`` where there is such a column.
         labels: Question id to the column of its labels.
         questions: The questions of every row; ``None`` where each row has its own in ``questions``.
+        json_state: Whether the state's column holds JSON text.
+        delimiter: Between the cells of CSV; ``None`` finds it.
+        encoding: Of text files without a byte order mark; ``None`` for UTF-8.
     """
 
     state: tuple[str, ...] = ("state",)
     id: str | None = None
     labels: Mapping[str, str] = field(factory=dict)
     questions: Mapping[str, Any] | None = None
+    json_state: bool = False
+    delimiter: str | None = None
+    encoding: str | None = None
+
+    def layout(self) -> Layout:
+        """How the file is to be read for these columns."""
+        return Layout(
+            read={*self.state, *([self.id] if self.id else []), "id", "questions"},
+            labels={*self.labels.values(), "labels"},
+            delimiter=self.delimiter,
+            encoding=self.encoding,
+        )
+
+    def spelled_as(self, names: Iterable[str]) -> Columns:
+        """The same columns, by the names that a file has for them: accents may be written in two ways in Unicode."""
+        found: dict[str, list[str]] = {}
+        for name in names:
+            found.setdefault(unicodedata.normalize("NFC", name), []).append(name)
+
+        def spelled(name: str) -> str:
+            alike = found.get(unicodedata.normalize("NFC", name), [])
+            return alike[0] if len(alike) == 1 else name
+
+        return evolve(
+            self,
+            state=tuple(map(spelled, self.state)),
+            id=self.id and spelled(self.id),
+            labels={question: spelled(column) for question, column in self.labels.items()},
+        )
 
 
 def read_rows(path: Path, columns: Columns) -> list[Row]:
@@ -69,8 +109,10 @@ def read_rows(path: Path, columns: Columns) -> list[Row]:
         RequestError: A column is missing, or a value is not of the kind that its column needs. Names row and field.
         StartupError: See :func:`~openjev_core.datasets.tables.read_records`.
     """
-    records = read_records(path)
+    records = read_records(path, columns.layout())
+    columns = columns.spelled_as(records[0].fields)
     _check_mapping(path, records[0].fields, columns)
+    _check_unread(records, columns)
     rows = [_row(number, record, columns) for number, record in enumerate(records, start=1)]
     _check_ids(rows)
     return rows
@@ -83,7 +125,7 @@ def read_questions(path: Path) -> dict[str, Any]:
         RequestError: The file cannot be read, or holds something else.
     """
     try:
-        value = parse_document(path.read_bytes(), "the file")
+        value = parse_document(utf8_of(path.read_bytes(), path), "the file")
     except OSError as error:
         raise file_error(path, f"cannot be read: {error.strerror or error}") from None
     except RequestError as error:
@@ -109,6 +151,18 @@ def _check_mapping(path: Path, fields: Mapping[str, Any], columns: Columns) -> N
         raise file_error(path, "has labels of its own in each row; leave out --label, or rename that column")
 
 
+def _check_unread(records: Sequence[Record], columns: Columns) -> None:
+    """Refuse fields of a request that rows do not have: an answer without them would be another one's.
+
+    Raises:
+        RequestError: Such a field holds something.
+    """
+    for record in records:
+        for name, hint in UNREAD.items():
+            if record.fields.get(name) not in (None, "", [], {}) and name not in columns.state:
+                raise row_error(record.place, (name,), f"is not read from rows; {hint}")
+
+
 def _row(number: int, record: Record, columns: Columns) -> Row:
     fields = record.fields
     if columns.questions is None:
@@ -131,7 +185,7 @@ def _row(number: int, record: Record, columns: Columns) -> Row:
         number=number,
         place=record.place,
         id=str(number) if id_column is None else _id(record, id_column),
-        state=_state(record, columns.state),
+        state=_state(record, columns.state, json_state=columns.json_state),
         questions=questions,
         labels=labels,
         fields=fields,
@@ -153,14 +207,24 @@ def _parsed(record: Record, loc: Loc, text: str) -> Any:
         raise row_error(record.place, loc, f"expected an object, or its JSON text: {error.problems[0].msg}") from None
 
 
-def _state(record: Record, names: Sequence[str]) -> Any:
+def _state(record: Record, names: Sequence[str], *, json_state: bool) -> Any:
     if len(names) > 1:
-        return {name: record.fields[name] for name in names}
-    state = record.fields[names[0]]
+        return {name: _cell(record, name, json_state) for name in names}
+    state = _cell(record, names[0], json_state)
     if not isinstance(state, (str, dict, list)):
         error = mismatch("a string, an object or an array as the state", state)
         raise in_row(record.place, error.under(names[0]))
     return state
+
+
+def _cell(record: Record, name: str, json_text: bool) -> Any:
+    value = record.fields[name]
+    if not (json_text and isinstance(value, str)):
+        return value
+    try:
+        return parse_document(value.encode("utf-8", "surrogatepass"), "the text")
+    except RequestError as error:
+        raise in_row(record.place, error.under(name)) from None
 
 
 def _id(record: Record, name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -23,6 +24,9 @@ from openjev_core.question import Distribution, QuestionType, Readout
 Kind = Literal["binary", "ordinal", "nominal", "joint"]
 """``binary``: the answer is the probability of one of two outcomes. ``ordinal``: it is a place on a scale. ``nominal``:
 it is one of the options. ``joint``: it comes from several readouts together."""
+
+MISSING = frozenset({"nan", "null", "none", "n/a", "na", "?", "-"})
+"""What programs write for a missing label."""
 
 MOST_COMBINATIONS = 4096
 """Upper bound on the combinations of options over a question's readouts: each is tried, to find the one that a label
@@ -79,7 +83,11 @@ class Shape:
             if found:
                 names = listed(self.names[i] for i in found)
                 raise RequestError.at((), f"the label {label!r:.80} fits more than one outcome: {names}")
-        raise RequestError.at((), f"the label {label!r:.80} fits no option; accepted: {listed(self.names)}")
+        # Of a label that looks like an option, escapes show what differs.
+        shown = ascii(label) if isinstance(label, str) and not label.isprintable() else repr(label)
+        hint = "; leave the cell empty where there is no label" if _folded(str(label)) in MISSING else ""
+        msg = f"the label {shown:.80} fits no option; accepted: {listed(self.names)}{hint}"
+        raise RequestError.at((), msg)
 
     def predicted(self, answer: Mapping[str, Any], label: int | None = None) -> int | None:
         """The outcome that an answer stands for; ``None`` when it stands for none.
@@ -214,10 +222,13 @@ def _same(label: Any, value: Any) -> bool:
 
 
 def _same_text(label: Any, value: Any) -> bool:
-    """Equal as a spreadsheet would write them: ``true`` and ``TRUE`` are one, and so are ``2`` and ``2.0``."""
-    if not isinstance(label, str):
-        return False
-    return label.strip().lower() in {str(value).strip().lower(), _written(value).lower()}
+    """Equal as a spreadsheet writes them: ``true`` and ``TRUE``, ``2`` and ``2.0``, an accent written in two ways."""
+    return isinstance(label, str) and _folded(label) in {_folded(str(value)), _folded(_written(value))}
+
+
+def _folded(text: str) -> str:
+    """A text without outer white space, case and the two ways to write an accent in Unicode."""
+    return unicodedata.normalize("NFC", text.strip()).lower()
 
 
 def _written(value: Any) -> str:

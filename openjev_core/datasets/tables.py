@@ -1,12 +1,13 @@
-"""Tables in files: records read from JSONL, CSV and Parquet, and written to them."""
+"""Tables in files: records read from JSONL, CSV and Parquet."""
 
 from __future__ import annotations
 
-import codecs
+import base64
 import csv
 import io
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
 from importlib import import_module
@@ -15,15 +16,31 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core.datasets.places import file_error, listed, parse_line, row_error, write_text
-from openjev_core.errors import StartupError
-from openjev_core.json_document import compact
+from openjev_core.datasets.places import file_error, in_row, listed, parse_line, row_error, utf8_of
+from openjev_core.errors import Loc, RequestError, StartupError
 
 LONGEST_FIELD = 2**31 - 1
 """Characters: the largest limit that the csv module takes on every platform."""
 
-Cells = dict[str, Any]
-"""Column to value, of one row that is written."""
+SEPARATOR_LINE = re.compile(r'"?sep=(.)"?')
+"""A first line by which Excel is told the delimiter."""
+
+
+@frozen(kw_only=True)
+class Layout:
+    """How a file of rows is to be read.
+
+    Attributes:
+        read: Columns that the model or this program reads: their values must be certain.
+        labels: Columns of labels, which may be missing.
+        delimiter: Between the cells of CSV; ``None`` finds it.
+        encoding: Of text without a byte order mark; ``None`` for UTF-8.
+    """
+
+    read: Collection[str] = ()
+    labels: Collection[str] = ()
+    delimiter: str | None = None
+    encoding: str | None = None
 
 
 @frozen
@@ -56,26 +73,27 @@ def needs_extra(module: str, what: str) -> Any:
         raise StartupError(f"{what} need {library} ({error}); install it with: pip install 'openjev[eval]'") from None
 
 
-def read_records(path: Path) -> list[Record]:
+def read_records(path: Path, layout: Layout) -> list[Record]:
     """Read a file in the format that its name's ending says.
 
     Raises:
-        RequestError: The file cannot be read, holds no rows, or its rows do not all have the same columns. Names the
-            row.
+        RequestError: The file cannot be read, holds no rows, or its rows do not all have the same columns; or a value
+            of a column that is read is no JSON, or is a null inside a struct. Names the row.
+        SettingsError: The encoding is unknown.
         StartupError: The file is Parquet, and the library that reads it is not installed.
     """
-    readers: Mapping[str, Callable[[Path], Iterator[Record]]] = {
+    readers: Mapping[str, Callable[[Path, Layout], Iterator[Record]]] = {
         ".jsonl": _jsonl,
         ".ndjson": _jsonl,
-        ".csv": lambda path: _delimited(path, ","),
-        ".tsv": lambda path: _delimited(path, "\t"),
+        ".csv": _delimited,
+        ".tsv": _delimited,
         ".parquet": _parquet,
     }
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise file_error(path, f"a file of rows ends in one of {', '.join(readers)}")
     try:
-        records = list(reader(path))
+        records = list(reader(path, layout))
     except OSError as error:
         raise file_error(path, f"cannot be read: {error.strerror or error}") from None
     if not records:
@@ -84,9 +102,8 @@ def read_records(path: Path) -> list[Record]:
     return records
 
 
-def _jsonl(path: Path) -> Iterator[Record]:
-    # A byte order mark, which some programs write, is no part of the first line's JSON.
-    for number, line in enumerate(path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
+def _jsonl(path: Path, layout: Layout) -> Iterator[Record]:
+    for number, line in enumerate(utf8_of(path.read_bytes(), path, layout.encoding).split(b"\n"), start=1):
         if not line.strip():
             continue
         place = f"{path.name} line {number}"
@@ -96,32 +113,72 @@ def _jsonl(path: Path) -> Iterator[Record]:
         yield Record(place, value)
 
 
-def _delimited(path: Path, delimiter: str) -> Iterator[Record]:
+def _delimited(path: Path, layout: Layout) -> Iterator[Record]:
     try:
-        # A byte order mark, which spreadsheet programs write, is no part of the first column's name.
-        text = path.read_bytes().decode("utf-8-sig")
+        text = utf8_of(path.read_bytes(), path, layout.encoding).decode()
     except UnicodeDecodeError as error:
-        raise file_error(path, f"is not valid UTF-8: {error.reason} at byte {error.start}") from None
+        msg = (
+            f"is not valid UTF-8: {error.reason} at byte {error.start}. Spreadsheets on Windows often write cp1252; "
+            "--encoding cp1252 reads that"
+        )
+        raise file_error(path, msg) from None
+    if "\0" in text:
+        raise file_error(path, "holds NUL characters, as UTF-16 does; --encoding utf-16-le or utf-16-be reads that")
     # By default a field of more than 128 KiB is an error, and a state may well be longer.
     csv.field_size_limit(LONGEST_FIELD)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    first, _, rest = text.partition("\n")
+    said = SEPARATOR_LINE.fullmatch(first.strip())
+    delimiter = layout.delimiter or (said[1] if said else _delimiter_of(path, text))
+    lines = io.StringIO(rest if said else text, newline="")
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    skipped = 1 if said else 0
     try:
         header = next(reader, [])
-        if repeated := sorted({name for name in header if header.count(name) > 1}):
+        if repeated := sorted({name for name in header if name and header.count(name) > 1}):
             raise file_error(path, f"the header has these columns twice: {listed(repeated)}")
         started = reader.line_num + 1
         for values in reader:
-            place, started = f"{path.name} line {started}", reader.line_num + 1
-            if not values:
-                continue
-            if len(values) != len(header):
-                raise row_error(place, (), f"expected {len(header)} columns as in the header, found {len(values)}")
-            yield Record(place, dict(zip(header, values, strict=True)))
+            place, started = f"{path.name} line {started + skipped}", reader.line_num + 1
+            if any(values):
+                yield Record(place, _cells_of(place, header, values, delimiter))
     except csv.Error as error:
-        raise file_error(path, f"line {reader.line_num} is no CSV: {error}") from None
+        raise file_error(path, f"line {reader.line_num + skipped} is no CSV: {error}") from None
 
 
-def _parquet(path: Path) -> Iterator[Record]:
+def _delimiter_of(path: Path, text: str) -> str:
+    """The delimiter of a file whose flags do not say it: by its ending, and by its header where that has no comma."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    for delimiter in ",;\t":
+        try:
+            header = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), [])
+        except csv.Error:
+            continue
+        if len(header) > 1:
+            return delimiter
+    return ","
+
+
+def _cells_of(place: str, header: Sequence[str], values: Sequence[str], delimiter: str) -> dict[str, str]:
+    """Column to cell. The first column needs no name: pandas writes row numbers so.
+
+    Further columns without a name are what spreadsheets leave at the end, and so are cells beyond the header's: they
+    may only be empty.
+    """
+    if len(values) < len(header) or any(values[len(header) :]):
+        msg = (
+            f"expected {len(header)} columns as in the header, found {len(values)}; cells are separated by "
+            f"{delimiter!r}, and --delimiter names another character"
+        )
+        raise row_error(place, (), msg)
+    cells = list(zip(header, values, strict=False))
+    for number, (name, cell) in enumerate(cells[1:], start=2):
+        if cell and not name:
+            raise row_error(place, (), f"column {number} holds {cell!r:.40} and has no name in the header")
+    return dict([*cells[:1], *((name, cell) for name, cell in cells[1:] if name)])
+
+
+def _parquet(path: Path, layout: Layout) -> Iterator[Record]:
     polars = needs_extra("polars", "Parquet files")
     try:
         frame = polars.read_parquet(path)
@@ -129,22 +186,55 @@ def _parquet(path: Path) -> Iterator[Record]:
         raise file_error(path, f"is no Parquet file that can be read: {error}") from None
     for number, fields in enumerate(frame.iter_rows(named=True), start=1):
         place = f"{path.name} row {number}"
-        yield Record(place, {name: _json_value(place, name, value) for name, value in fields.items()})
+        yield Record(place, {name: _cell_value(place, name, value, layout) for name, value in fields.items()})
 
 
-def _json_value(place: str, name: str, value: Any) -> Any:
-    """A Parquet value as JSON has it: dates and times as ISO 8601 text, decimals as their digits."""
+def _cell_value(place: str, name: str, value: Any, layout: Layout) -> Any:
+    """A Parquet cell as JSON has it; what JSON does not have is an error where the column is read."""
+    if name not in layout.read:
+        # Labels may be missing, and the other columns are shown beside the answers and never to the model.
+        value = _without_nan(value)
+    try:
+        return _json_value(value, (name,), nulls=name not in layout.read)
+    except RequestError as error:
+        if name in layout.read or name in layout.labels:
+            raise in_row(place, error) from None
+        return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+def _json_value(value: Any, loc: Loc, *, nulls: bool) -> Any:
+    """A Parquet value as JSON has it: dates and times as ISO 8601 text, decimals as their digits.
+
+    Args:
+        value: The value.
+        loc: Its path in the row.
+        nulls: Whether a struct may hold nulls. A Parquet file has every field of a struct in every row and fills in
+            nulls, so a null may stand for a field that the row does not have.
+    """
     if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, Mapping):
-        return {key: _json_value(place, name, child) for key, child in value.items()}
+        if not nulls and (empty := [key for key, child in value.items() if child is None]):
+            msg = (
+                "is null, and a Parquet file fills the fields that a row does not have with nulls, so this row may not "
+                "have the field at all; store the column as JSON text (--state-json reads it from the state's column)"
+            )
+            raise RequestError.at((*loc, empty[0]), msg)
+        return {key: _json_value(child, (*loc, key), nulls=nulls) for key, child in value.items()}
     if isinstance(value, list):
-        return [_json_value(place, name, child) for child in value]
+        return [_json_value(child, (*loc, index), nulls=nulls) for index, child in enumerate(value)]
     if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    raise row_error(place, (name,), f"holds {value!r:.40}, which JSON does not have; convert the column to text")
+    raise RequestError.at(loc, f"holds {value!r:.40}, which JSON does not have; convert the column to text")
+
+
+def _without_nan(value: Any) -> Any:
+    """The value with null for NaN, by which pandas marks a missing value."""
+    if isinstance(value, Mapping):
+        return {key: _without_nan(child) for key, child in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _check_columns(records: list[Record]) -> None:
@@ -156,64 +246,3 @@ def _check_columns(records: list[Record]) -> None:
         if extra := [name for name in record.fields if name not in expected]:
             msg = f"the first row does not have this field, and all rows must have the same ({listed(expected)})"
             raise row_error(record.place, (extra[0],), msg)
-
-
-def check_table_name(path: Path) -> None:
-    """Check, before any row is answered, that a table can be written to a file of this name.
-
-    Raises:
-        RequestError: The name's ending is that of no format.
-        StartupError: The format is Parquet, and the library that writes it is not installed.
-    """
-    endings = (".csv", ".tsv", ".parquet", ".jsonl")
-    if path.suffix.lower() not in endings:
-        raise file_error(path, f"an export ends in one of {', '.join(endings)}")
-    if path.suffix.lower() == ".parquet":
-        needs_extra("polars", "Parquet files")
-
-
-def write_table(path: Path, table: Sequence[Cells]) -> None:
-    """Write rows in the format that the file name's ending says.
-
-    In CSV and Parquet, objects and arrays become JSON text, and a cell that a row does not have stays empty.
-
-    Raises:
-        StartupError: The file cannot be written.
-    """
-    ending, columns = path.suffix.lower(), list(dict.fromkeys(name for cells in table for name in cells))
-    try:
-        if ending == ".parquet":
-            _write_parquet(path, columns, table)
-        elif ending == ".jsonl":
-            write_text(path, "".join(compact(cells) + "\n" for cells in table))
-        else:
-            _write_delimited(path, "\t" if ending == ".tsv" else ",", columns, table)
-    except OSError as error:
-        raise StartupError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def _write_delimited(path: Path, delimiter: str, columns: Sequence[str], table: Sequence[Cells]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter=delimiter)
-        writer.writerow(columns)
-        writer.writerows([_scalar(cells.get(name)) for name in columns] for cells in table)
-
-
-def _write_parquet(path: Path, columns: Sequence[str], table: Sequence[Cells]) -> None:
-    polars = needs_extra("polars", "Parquet files")
-    data = {name: _column([_scalar(cells.get(name)) for cells in table]) for name in columns}
-    polars.DataFrame(data, strict=True).write_parquet(path)
-
-
-def _column(values: list[Any]) -> list[Any]:
-    """A column of one type: integers beside floats become floats, any other mixture becomes text."""
-    kinds = {type(value) for value in values if value is not None}
-    if len(kinds) <= 1:
-        return values
-    if kinds == {int, float}:
-        return [None if value is None else float(value) for value in values]
-    return [value if value is None or isinstance(value, str) else compact(value) for value in values]
-
-
-def _scalar(value: Any) -> Any:
-    return compact(value) if isinstance(value, (dict, list)) else value

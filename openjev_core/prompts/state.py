@@ -9,6 +9,9 @@ from openjev_core.errors import Loc, Problem, RequestError
 from openjev_core.json_document import compact, parse_document
 from openjev_core.prompts.template import Message
 
+MEDIA = ("assets", "images", "audio", "videos")
+"""Top-level fields by which a request carries media: to answer without them would be a wrong answer."""
+
 ROLES = ("system", "user", "assistant", "tool")
 
 

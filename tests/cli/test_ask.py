@@ -98,14 +98,27 @@ def test_a_state_on_standard_input_is_text_even_if_it_is_json(openjev):
     assert json.loads(written.stdout)["answers"]["q"] == json.loads(flagged.stdout)["answers"]["noul_1"]
 
 
-def test_a_byte_order_mark_is_no_part_of_a_text(openjev, tmp_path):
-    (tmp_path / "plain.txt").write_text("Hello", "utf-8")
-    (tmp_path / "marked.txt").write_text("Hello", "utf-8-sig")
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_no_part_of_a_text(openjev, tmp_path, encoding):
+    """PowerShell's ``>`` writes one."""
+    (tmp_path / "plain.txt").write_text("Grüße", "utf-8")
+    (tmp_path / "marked.txt").write_text("Grüße", encoding)
+    (tmp_path / "marked.json").write_text(request(state="Grüße"), encoding)
+    assert 0 == openjev("ask", tmp_path / "marked.json").exit_code
     plain, marked = (
         json.loads(openjev("ask", "--state", tmp_path / name, "--noul", "Is it?", "--json").stdout)["answers"]
         for name in ("plain.txt", "marked.txt")
     )
     assert plain == marked
+
+
+@pytest.mark.parametrize("field", ["assets", "images", "audio", "videos"])
+def test_media_in_a_request_is_refused(openjev, field):
+    result = openjev("ask", "-", input=request(**{field: ["scan.png"]}))
+    assert (2, f"openjev: {field}: this program reads text only; leave the field out\n") == (
+        result.exit_code,
+        result.stderr,
+    )
 
 
 def test_settings_are_flags(openjev, file):

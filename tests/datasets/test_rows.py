@@ -108,7 +108,7 @@ def test_parquet_that_json_cannot_say_is_refused(tmp_path):
     path = tmp_path / "data.parquet"
     pl.DataFrame({"state": [[1.0, float("nan")]]}).write_parquet(path)
 
-    assert "data.parquet row 1: state: holds nan" in refusal(path, Columns(questions=QUESTIONS))
+    assert "data.parquet row 1: state.1: holds nan" in refusal(path, Columns(questions=QUESTIONS))
 
 
 def test_what_is_no_parquet_is_refused(write):

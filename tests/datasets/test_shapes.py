@@ -115,6 +115,23 @@ def test_labels_that_fit_nothing_are_refused(question, label):
         shape(question).outcome_of(label)
 
 
+def test_accents_may_be_written_in_two_ways():
+    question = {"type": "choice", "criteria": {"caf\u00e9": None, "bar": None}}
+
+    assert 0 == shape(question).outcome_of("cafe\u0301")
+
+
+@pytest.mark.parametrize("label", ["NaN", "null", "N/A", float("nan")])
+def test_what_a_program_writes_for_a_missing_label_is_no_label(label):
+    with pytest.raises(RequestError, match=r"fits no option; .*; leave the cell empty where there is no label"):
+        shape(CHOICE).outcome_of(label)
+
+
+def test_a_label_that_looks_like_an_option_shows_what_differs():
+    with pytest.raises(RequestError, match=r"the label 'billing\\u200b' fits no option"):
+        shape(CHOICE).outcome_of("billing\u200b")
+
+
 def test_a_label_that_fits_two_is_refused():
     question = {"type": "choice", "criteria": {"Yes": None, "YES": None, "no": None}}
 

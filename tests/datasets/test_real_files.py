@@ -1,0 +1,273 @@
+"""What spreadsheets, pandas, polars and shells really write: read as it was meant, or refused with the way out."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import datetime as dt
+import io
+import json
+import unicodedata
+
+import polars as pl
+import pytest
+
+from openjev_core import RequestError
+from openjev_core.datasets.exports import check_export, export
+from openjev_core.datasets.rows import Columns, read_rows
+from openjev_core.errors import SettingsError, StartupError
+
+QUESTIONS = {"urgent": {"type": "noul", "instructions": "Urgent?"}}
+TEAM = {"type": "choice", "criteria": {"billing": "Payments", "sales": None}}
+KIND = {"type": "choice", "criteria": {"bug": "It breaks", "feature": "A wish"}}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def to(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return to
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    def of(rows):
+        """As polars writes JSON lines that it has read."""
+        path = tmp_path / "data.parquet"
+        pl.read_ndjson(io.StringIO("".join(json.dumps(row) + "\n" for row in rows))).write_parquet(path)
+        return path
+
+    return of
+
+
+def states(path, **columns):
+    return [row.state for row in read_rows(path, Columns(**{"questions": QUESTIONS, **columns}))]
+
+
+def refusal(path, error=RequestError, **columns):
+    with pytest.raises(error) as refused:
+        states(path, **columns)
+    return str(refused.value).replace(f"{path.parent}/", "")
+
+
+def test_structs_whose_rows_differ_are_refused_with_the_field_and_the_way_out(parquet):
+    """polars gives every row the fields of all: the options of other rows would be options of this one."""
+    path = parquet([{"state": "a", "questions": {"q": TEAM}}, {"state": "b", "questions": {"q": KIND}}])
+
+    said = refusal(path, questions=None)
+
+    assert "data.parquet row 1: questions.q.criteria.sales: is null, and a Parquet file fills the fields" in said
+    assert "store the column as JSON text" in said
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        [{"order": {"id": 1}}, {"order": {"note": "late"}}],
+        [[{"role": "user", "content": "a"}], [{"role": "assistant", "content": "b", "tool_calls": []}]],
+        [{"order": {"id": 1, "note": None}}],
+    ],
+)
+def test_a_null_in_a_state_s_struct_may_be_a_field_that_is_not_there(parquet, state):
+    assert "is null, and a Parquet file fills the fields" in refusal(parquet([{"state": one} for one in state]))
+
+
+def test_structs_with_the_same_fields_everywhere_are_read(parquet):
+    rows = [{"state": {"id": 1, "tags": ["a"]}}, {"state": {"id": 2, "tags": []}}]
+
+    assert [row["state"] for row in rows] == states(parquet(rows))
+
+
+def test_json_text_in_a_column_is_what_it_says(parquet):
+    chats = [[{"role": "user", "content": "a"}], {"messages": [{"role": "user", "content": "b", "name": None}]}]
+    path = parquet(
+        [{"state": json.dumps(c), "questions": json.dumps({"q": q})} for c, q in zip(chats, (TEAM, KIND), strict=True)]
+    )
+
+    rows = read_rows(path, Columns(json_state=True))
+
+    assert chats == [row.state for row in rows]
+    assert [{"q": TEAM}, {"q": KIND}] == [row.questions for row in rows]
+
+
+def test_text_that_is_no_json_is_refused_where_json_is_said(write):
+    said = refusal(write("data.csv", "state\nhello\n"), json_state=True)
+
+    assert "data.csv line 2: state: the text is not JSON" in said
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_label_is_null_or_nan(tmp_path, missing):
+    path = tmp_path / "data.parquet"
+    pl.DataFrame({"state": ["a", "b"], "truth": [1.0, missing], "more": [{"urgent": None}] * 2}).write_parquet(path)
+
+    first, second = read_rows(path, Columns(labels={"urgent": "truth"}, questions=QUESTIONS))
+
+    assert ({"urgent": 1.0}, {}) == (first.labels, second.labels)
+
+
+def test_columns_that_nobody_reads_may_hold_anything(tmp_path):
+    path = tmp_path / "data.parquet"
+    pl.DataFrame(
+        {
+            "state": ["a"],
+            "scan": [b"\x00\xff"],
+            "weight": [float("inf")],
+            "seen": [float("nan")],
+            "took": [dt.timedelta(seconds=90)],
+            "meta": [{"a": None}],
+        }
+    ).write_parquet(path)
+    (row,) = read_rows(path, Columns(questions=QUESTIONS))
+
+    expected = {"scan": "AP8=", "weight": "inf", "seen": None, "took": "0:01:30", "meta": {"a": None}}
+    assert {"state": "a", **expected} == row.fields
+    out = tmp_path / "out.jsonl"
+    export(out, [row], {1: {"answers": {"urgent": {"type": "noul", "noul": 0.5}}}}, escape_formulas=False)
+    assert {"state": "a", **expected, "urgent.noul": 0.5} == json.loads(out.read_text())
+
+
+def test_binary_in_a_column_that_is_read_is_refused(tmp_path):
+    path = tmp_path / "data.parquet"
+    pl.DataFrame({"state": [b"\x00\xff"]}).write_parquet(path)
+
+    assert "data.parquet row 1: state: holds b'\\x00\\xff', which JSON does not have" in refusal(path)
+
+
+TEXTS = ["Say, please", 'It "broke"; twice']
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        'id;state\n1;Say, please\n2;"It ""broke""; twice"\n',
+        '"id";"state"\r\n"1";"Say, please"\r\n"2";"It ""broke""; twice"\r\n',
+        'sep=;\r\nid;state\r\n1;Say, please\r\n2;"It ""broke""; twice"\r\n',
+        '\ufeff"sep=;"\nid;state\n1;Say, please\n2;"It ""broke""; twice"\n',
+        'id\tstate\n1\tSay, please\n2\t"It ""broke""; twice"\n',
+        'sep=|\nid|state\n1|Say, please\n2|"It ""broke""; twice"\n',
+        'id,state,,\n1,"Say, please",,\n2,"It ""broke""; twice",,\n,,,\n',
+        'id,state\n1,"Say, please",,\n2,"It ""broke""; twice"\n',
+        ',id,state\n0,1,"Say, please"\n1,2,"It ""broke""; twice"\n',
+        'id,state\r1,"Say, please"\r2,"It ""broke""; twice"\r',
+    ],
+)
+def test_spreadsheets_are_read(write, content):
+    rows = read_rows(write("data.csv", content), Columns(questions=QUESTIONS))
+
+    assert TEXTS == [row.state for row in rows]
+    assert ["1", "2"] == [row.id for row in rows]
+
+
+def test_line_numbers_count_the_separator_line(write):
+    assert "data.csv line 3: expected 2 columns" in refusal(write("data.csv", "sep=;\nid;state\n1\n"))
+
+
+def test_a_flag_says_the_delimiter(write):
+    path = write("data.csv", "state;a,b\nhello;1\n")
+
+    assert "cells are separated by ',', and --delimiter names another character" in refusal(path)
+    assert ["hello"] == states(path, delimiter=";")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "mark"),
+    [
+        ("utf-16-le", codecs.BOM_UTF16_LE),
+        ("utf-16-be", codecs.BOM_UTF16_BE),
+        ("utf-32-le", codecs.BOM_UTF32_LE),
+        ("utf-8", codecs.BOM_UTF8),
+    ],
+)
+def test_a_byte_order_mark_says_the_encoding(write, encoding, mark):
+    """Excel's "Unicode text", and what PowerShell writes."""
+    table = mark + "id\tstate\r\n1\tGrüße\r\n".encode(encoding)
+    line = mark + '{"state": "Grüße"}\r\n'.encode(encoding)
+
+    assert ["Grüße"] == states(write("data.csv", table))
+    assert ["Grüße"] == states(write("data.jsonl", line))
+
+
+def test_other_encodings_name_the_flag_that_reads_them(write):
+    windows = write("data.csv", "state\nGrüße\n".encode("cp1252"))
+    unmarked = write("more.csv", "state\nGrüße\n".encode("utf-16-le"))
+
+    assert "data.csv: is not valid UTF-8: invalid start byte at byte 8" in refusal(windows)
+    assert "--encoding cp1252 reads that" in refusal(windows)
+    assert ["Grüße"] == states(windows, encoding="cp1252")
+    assert ["Grüße"] == states(unmarked, encoding="utf-16-le")
+    assert "--encoding klingon: unknown; expected a name" in refusal(windows, SettingsError, encoding="klingon")
+    assert "data.csv: is not valid ascii: ordinal not in range" in refusal(windows, encoding="ascii")
+
+
+def test_utf_16_without_a_mark_is_recognised(write):
+    said = refusal(write("data.csv", "state\nhello\n".encode("utf-16-le")))
+
+    assert "data.csv: holds NUL characters, as UTF-16 does; --encoding utf-16-le or utf-16-be reads that" == said
+
+
+def test_a_cell_without_a_header_is_named(write):
+    assert "data.csv line 2: column 3 holds 'x' and has no name in the header" in refusal(
+        write("data.csv", "id,state,\n1,a,x\n")
+    )
+
+
+def test_accents_are_the_same_however_they_are_written(write):
+    """macOS and Windows write them differently; a person sees no difference."""
+    cafe, apart = unicodedata.normalize("NFC", "Café"), unicodedata.normalize("NFD", "Café")
+    path = write("data.csv", f"state,{apart}\na,x\n")
+
+    (row,) = read_rows(path, Columns(labels={"urgent": cafe}, questions=QUESTIONS))
+
+    assert {"urgent": "x"} == row.labels
+
+
+@pytest.mark.parametrize("field", ["assets", "images", "audio", "videos"])
+def test_media_beside_a_state_is_refused(write, field):
+    row = {"state": "a", "questions": QUESTIONS, field: ["scan.png"]}
+
+    said = refusal(write("data.jsonl", json.dumps(row)), questions=None)
+
+    assert f"data.jsonl line 1: {field}: is not read from rows; this program reads text only" in said
+    assert ["a"] == states(write("data.jsonl", json.dumps({**row, field: []})), questions=None)
+    assert [["scan.png"]] == states(write("data.jsonl", json.dumps({field: ["scan.png"]})), state=(field,))
+
+
+def test_orders_of_a_single_row_are_refused(write):
+    row = {"state": "a", "questions": QUESTIONS, "x_orders": "full"}
+
+    assert "x_orders: is not read from rows; give --orders" in refusal(
+        write("data.jsonl", json.dumps(row)), questions=None
+    )
+
+
+FORMULAS = ['=HYPERLINK("http://a","b")', "+1+1", "-2+3", "@SUM(A1)", "\t=1", "-5", "-0.5e3", "a=b"]
+
+
+@pytest.mark.parametrize(
+    ("escape", "written"),
+    [
+        (False, FORMULAS),
+        (True, ["'" + cell for cell in FORMULAS[:5]] + FORMULAS[5:]),
+    ],
+)
+def test_formulas_are_exported_as_they_are_unless_a_flag_says_otherwise(write, tmp_path, escape, written):
+    rows = read_rows(
+        write("data.jsonl", "".join(json.dumps({"state": cell, "=x": 1.5}) + "\n" for cell in FORMULAS)),
+        Columns(questions=QUESTIONS),
+    )
+    out = tmp_path / "out.csv"
+
+    export(out, rows, {row.number: {"answers": {}} for row in rows}, escape_formulas=escape)
+
+    header, *cells = csv.reader(out.open(encoding="utf-8", newline=""))
+    assert ["state", "'=x" if escape else "=x"] == header
+    assert [[cell, "1.5"] for cell in written] == cells
+
+
+def test_an_export_without_a_folder_is_refused_before_anything_is_answered(tmp_path):
+    with pytest.raises(StartupError, match=r"out\.csv: cannot be written: there is no folder"):
+        check_export(tmp_path / "missing" / "out.csv")
