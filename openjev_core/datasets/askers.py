@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Literal, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import httpx
 import stamina
@@ -26,6 +26,7 @@ from openjev_core.errors import (
     StartupError,
 )
 from openjev_core.json_document import compact, parse_document
+from openjev_core.orders import Orders
 
 ATTEMPTS = 8
 LONGEST_WAIT = 30.0
@@ -39,8 +40,6 @@ WORTH_RETRYING = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-Orders = int | Literal["full", "adaptive"]
 
 
 class Refused(Exception):

@@ -17,7 +17,7 @@ from openjev_core.json_document import compact
 from openjev_core.prompts.alphabet import NoToken, alphabet_of
 from openjev_core.prompts.encoding import PlainEncoder, TooManyTokens
 from openjev_core.prompts.marks import ControlTokens, mark_absent_from, strings_in
-from openjev_core.prompts.state import check_messages, messages_of, parse_tool_arguments, state_text
+from openjev_core.prompts.state import messages_of, plain_messages, state_text
 from openjev_core.prompts.template import (
     Message,
     Renderer,
@@ -113,8 +113,7 @@ class PromptWriter:
             messages: list[Message] = [{"role": "user", "content": state_text(state)}]
         else:
             messages, loc = found
-            check_messages(messages, loc)
-            messages = [parse_tool_arguments(message, (*loc, index)) for index, message in enumerate(messages)]
+            messages = plain_messages(messages, loc)
         mark = mark_absent_from(strings_in(messages))
         shown = [self._adapt(self.control.protect_value(message, mark)) for message in messages]
         if found is not None:
@@ -174,8 +173,12 @@ class PromptWriter:
 
     def _adapt(self, message: Message) -> Message:
         """A message in the form that the template takes; nothing of it is lost."""
+        if message["role"] == "developer" and not self.traits.knows_developer:
+            message = {**message, "role": "system"}
         content = message.get("content")
         calls = message.get("tool_calls")
+        if not content and message.get("reasoning_content") and not self.traits.shows_reasoning:
+            content = message["reasoning_content"]
         if isinstance(content, list) and not self.traits.takes_parts:
             content = "\n".join(part["text"] for part in content)
         if calls and not self.traits.shows_tool_calls:

@@ -1,8 +1,8 @@
-"""From a state to chat messages."""
+"""States: which ones are chats, and a chat's messages in the form that templates take."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from openjev_core.errors import Loc, Problem, RequestError
@@ -12,23 +12,79 @@ from openjev_core.prompts.template import Message
 MEDIA = ("assets", "images", "audio", "videos")
 """Top-level fields by which a request carries media: to answer without them would be a wrong answer."""
 
-ROLES = ("system", "user", "assistant", "tool")
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+
+REASONING = ("reasoning_content", "reasoning", "thinking")
+"""Fields of a message that hold what a model thought before it spoke, by the names of several servers."""
+
+UNSHOWN = ("attachments", "experimental_attachments", "files", "documents", "images", "videos", "toolInvocations")
+"""Fields of a message that hold more than its words, and that no template shows."""
+
+OTHER_WORDS = ("text", "message")
+"""Fields in which some programs keep, or repeat, a message's words."""
+
+NO_WORDS = frozenset({"role", "content", "tool_calls", "name", "id", "tool_call_id"})
+"""Fields that a message without words may have."""
+
+ELSEWHERE = frozenset({"refusal", "audio", "function_call", *REASONING, *UNSHOWN})
+"""Further fields of a message that are shown, or refused by name."""
+
+MOST_PROBLEMS = 20
+"""Problems after which the rest of a chat is not looked at: an answer lists no more."""
+
+TEXT_PARTS = {
+    "text": ("text",),
+    "input_text": ("text",),
+    "output_text": ("text",),
+    "refusal": ("refusal",),
+    "thinking": ("thinking",),
+    "reasoning": ("text", "reasoning"),
+}
+"""Kinds of parts that are text, and the fields that may hold it."""
+
+TOOL_PARTS = {
+    "tool_use": "Tool call",
+    "tool_call": "Tool call",
+    "tool-call": "Tool call",
+    "function_call": "Tool call",
+    "tool_result": "Tool result",
+    "tool-result": "Tool result",
+    "function_call_output": "Tool result",
+}
+"""Kinds of parts that are shown as JSON, and the words before it."""
+
+MEDIA_PARTS = ("image", "input_image", "audio", "input_audio", "video", "input_video", "file", "input_file", "document")
+"""How the kinds of parts begin that hold no text."""
 
 
 def messages_of(state: str | dict[str, Any] | list[Any]) -> tuple[list[Message], Loc] | None:
     """The messages of a state that is a chat, with their path in the request; ``None`` when it is none.
 
-    A chat is a non-empty array of objects that all have a string ``role``, or an object whose one key ``messages``
-    holds such an array.
+    A chat is a non-empty array of messages, or an object whose one key ``messages`` holds such an array. A message is
+    an object with a role that chats have, and with its words in ``content`` (a text, parts or null) or with
+    ``tool_calls``. What keeps its words elsewhere is no chat: it is written whole, so that they reach the model.
     """
     loc: Loc = ("state",)
     if isinstance(state, dict) and state.keys() == {"messages"}:
         state, loc = state["messages"], ("state", "messages")
-    if not isinstance(state, list) or not state:
-        return None
-    if not all(isinstance(item, dict) and isinstance(item.get("role"), str) for item in state):
+    if not isinstance(state, list) or not state or not all(map(_is_message, state)):
         return None
     return state, loc
+
+
+def _is_message(item: Any) -> bool:
+    if not isinstance(item, dict):
+        return False
+    role, content = item.get("role"), item.get("content")
+    if not isinstance(role, str) or role not in ROLES:
+        return False
+    if content is not None and not isinstance(content, (str, list)):
+        return False
+    if content:
+        return True
+    if "content" not in item and not item.get("tool_calls"):
+        return False
+    return all(not value or name in NO_WORDS or name in ELSEWHERE for name, value in item.items())
 
 
 def state_text(state: str | dict[str, Any] | list[Any]) -> str:
@@ -36,37 +92,175 @@ def state_text(state: str | dict[str, Any] | list[Any]) -> str:
     return state if isinstance(state, str) else compact(state)
 
 
-def check_messages(messages: Sequence[Message], loc: Loc) -> None:
-    """Refuse what no template should see.
+def plain_messages(messages: Sequence[Message], loc: Loc) -> list[Message]:
+    """A chat's messages in the form that templates take: all words in ``content``, calls in ``tool_calls``.
+
+    Args:
+        messages: From :func:`messages_of`.
+        loc: Their path.
 
     Raises:
-        RequestError: An unknown role, content that is not text, or an image, audio or video part.
+        RequestError: A message holds something that no template shows, such as an image, or something malformed.
     """
+    plain: list[Message] = []
     problems: list[Problem] = []
     for index, message in enumerate(messages):
-        here = (*loc, index)
-        if message["role"] not in ROLES:
-            accepted = ", ".join(ROLES)
-            problems.append(Problem((*here, "role"), f"unknown role {message['role'][:40]!r}; accepted: {accepted}"))
-        content = message.get("content")
-        if isinstance(content, list):
-            problems.extend(_part_problems(content, (*here, "content")))
-        elif content is not None and not isinstance(content, str):
-            msg = "expected a string, an array of text parts or null"
-            problems.append(Problem((*here, "content"), msg, "type_error"))
-        problems.extend(_call_problems(message.get("tool_calls"), (*here, "tool_calls")))
+        # Most messages are this plain.
+        if message.keys() <= {"role", "content"} and isinstance(message.get("content"), str):
+            plain.append(message if message["role"] != "function" else {**message, "role": "tool"})
+            continue
+        try:
+            plain.append(_plain(message))
+        except RequestError as error:
+            problems.extend(error.under(*loc, index).problems)
+            if len(problems) >= MOST_PROBLEMS:
+                break
     if problems:
         raise RequestError(problems)
+    return plain
 
 
-def _call_problems(calls: Any, loc: Loc) -> list[Problem]:
-    """What is no tool call. A template would pass over it in silence, or stumble in words of its own."""
-    if calls is None:
-        return []
-    if not isinstance(calls, list):
-        return [Problem(loc, "expected an array of tool calls or null", "type_error")]
+def _plain(message: Message) -> Message:
+    changed = dict(message)
+    if message["role"] == "function":
+        changed["role"] = "tool"
+    problems = _unshown_problems(message)
+    for step in (_put_parts, _put_words, _put_calls):
+        try:
+            step(changed)
+        except RequestError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise RequestError(problems)
+    return changed
+
+
+def _unshown_problems(message: Message) -> list[Problem]:
+    """Fields that hold something that would not reach the model."""
+    msg = "does not reach the model: put its words into content, or leave the field out"
+    problems = [Problem((name,), msg, "unsupported_content") for name in UNSHOWN if message.get(name)]
+    content = message.get("content")
+    said = "".join(_text_of(part) or "" for part in content) if isinstance(content, list) else content or ""
+    for name in OTHER_WORDS:
+        words = message.get(name)
+        if isinstance(words, str) and words.strip() not in said:
+            problems.append(Problem((name,), f"differs from content, and {msg}", "unsupported_content"))
+    parts = message.get("parts")
+    if isinstance(parts, list):
+        for index, part in enumerate(parts):
+            words = _text_of(part)
+            if isinstance(part, dict) and part.get("type") in ("step-start", "reasoning"):
+                continue  # a mark, and what the model thought before it said the content
+            if words is None or words not in said:
+                problems.append(Problem(("parts", index), f"stands beside content, and {msg}", "unsupported_content"))
+    return problems
+
+
+def _put_parts(message: Message) -> None:
+    """Make every part of the content a text part."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return
+    problems: list[Problem] = []
+    parts = []
+    for index, part in enumerate(content):
+        text = _text_of(part)
+        if text is None:
+            problems.append(_part_problem(part, ("content", index)))
+        else:
+            problems.extend(_nested_problems(part, ("content", index)))
+            parts.append(part if part["type"] == "text" else {"type": "text", "text": text})
+    if problems:
+        raise RequestError(problems)
+    message["content"] = parts
+
+
+def _text_of(part: Any) -> str | None:
+    """The text that a part is shown as; ``None`` where it is none."""
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(kind, str):
+        return None
+    if kind in TOOL_PARTS:
+        return f"{TOOL_PARTS[kind]}: {compact({name: value for name, value in part.items() if name != 'type'})}"
+    words = (part.get(name) for name in TEXT_PARTS.get(kind, ()))
+    return next((word for word in words if isinstance(word, str)), None)
+
+
+def _part_problem(part: Any, loc: Loc) -> Problem:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if isinstance(kind, str) and kind.startswith(MEDIA_PARTS):
+        msg = f"a part of type {kind[:40]!r}: this server reads text only, no images, audio, video or files"
+        return Problem(loc, msg, "unsupported_content")
+    if isinstance(kind, str) and kind not in TEXT_PARTS:
+        accepted = ", ".join([*TEXT_PARTS, *TOOL_PARTS])
+        return Problem(loc, f"a part of unknown type {kind[:40]!r}; accepted: {accepted}", "unsupported_content")
+    return Problem(loc, 'expected a text part: {"type": "text", "text": "..."}', "type_error")
+
+
+def _nested_problems(part: Mapping[str, Any], loc: Loc) -> list[Problem]:
+    """Media inside the result of a tool."""
+    return [
+        _part_problem(nested, (*loc, name, index))
+        for name in ("content", "output", "result")
+        if part["type"] in TOOL_PARTS and isinstance(part.get(name), list)
+        for index, nested in enumerate(part[name])
+        if isinstance(nested, dict) and str(nested.get("type")).startswith(MEDIA_PARTS)
+    ]
+
+
+def _put_words(message: Message) -> None:
+    """Put what an assistant said into the content where it stands in a field of its own."""
+    audio = message.pop("audio", None)
+    if audio is not None and not (isinstance(audio, dict) and isinstance(audio.get("transcript"), str)):
+        if not message.get("content"):
+            msg = "this server reads text only; give the words as audio.transcript or as content"
+            raise RequestError.at(("audio",), msg, "unsupported_content")
+        audio = None
+    refusal = message.pop("refusal", None)
+    if not (refusal is None or isinstance(refusal, str)):
+        raise RequestError.at(("refusal",), "expected a string or null", "type_error")
+    content = message.get("content")
+    for words in (audio["transcript"] if audio else "", refusal or ""):
+        if not words or (isinstance(content, str) and words in content):
+            continue
+        if isinstance(content, list):
+            content = [*content, {"type": "text", "text": f"\n{words}" if content else words}]
+        else:
+            content = f"{content}\n{words}" if content else words
+    if content is not message.get("content"):
+        message["content"] = content
+    for name in REASONING:
+        thought = message.get(name)
+        if not content and isinstance(thought, str) and thought.strip():
+            message[REASONING[0]] = thought
+            break
+
+
+def _put_calls(message: Message) -> None:
+    """Put every call into ``tool_calls``, its arguments as an object; an empty ``tool_calls`` goes.
+
+    Transcripts carry arguments as a JSON string; templates iterate over an object. A template would pass over what is
+    no call in silence, or fail in words of its own.
+    """
+    calls, function = message.get("tool_calls"), message.pop("function_call", None)
+    if not (calls is None or isinstance(calls, list)):
+        raise RequestError.at(("tool_calls",), "expected an array of tool calls or null", "type_error")
     msg = 'expected a tool call: {"function": {"name": "...", "arguments": {...}}}'
-    return [Problem((*loc, index), msg, "type_error") for index, call in enumerate(calls) if not _is_call(call)]
+    if problems := [
+        Problem(("tool_calls", i), msg, "type_error") for i, call in enumerate(calls or ()) if not _is_call(call)
+    ]:
+        raise RequestError(problems)
+    plain = [_with_object(call, ("tool_calls", index)) for index, call in enumerate(calls or ())]
+    if function is not None:
+        if not _is_call(function):
+            msg = 'expected a call: {"name": "...", "arguments": "..."}'
+            raise RequestError.at(("function_call",), msg, "type_error")
+        function = _with_object({"function": function}, (), "function_call")["function"]
+        plain.append({"type": "function", "function": function})
+    if plain:
+        message["tool_calls"] = plain
+    else:
+        message.pop("tool_calls", None)
 
 
 def _is_call(call: Any) -> bool:
@@ -75,41 +269,17 @@ def _is_call(call: Any) -> bool:
     return isinstance(function, dict) and isinstance(function.get("name"), str)
 
 
-def _part_problems(parts: Sequence[Any], loc: Loc) -> list[Problem]:
-    problems = []
-    for index, part in enumerate(parts):
-        kind = part.get("type") if isinstance(part, dict) else None
-        if kind == "text" and isinstance(part.get("text"), str):
-            continue
-        if isinstance(kind, str) and kind != "text":
-            msg = f"a part of type {kind[:40]!r}: this server reads text only, no images, audio or video"
-            problems.append(Problem((*loc, index), msg, "unsupported_content"))
-        else:
-            msg = 'expected a text part: {"type": "text", "text": "..."}'
-            problems.append(Problem((*loc, index), msg, "type_error"))
-    return problems
-
-
-def parse_tool_arguments(message: Message, loc: Loc) -> Message:
-    """The message with each tool call's ``arguments`` as an object.
-
-    Transcripts carry them as a JSON string; templates iterate over an object.
+def _with_object(call: Mapping[str, Any], loc: Loc, name: str = "function") -> dict[str, Any]:
+    """The call with its arguments as an object.
 
     Raises:
-        RequestError: A string that holds no JSON object.
+        RequestError: The arguments are a string that holds no JSON object.
     """
-    calls = message.get("tool_calls")
-    if not isinstance(calls, list):
-        return message
-    parsed = []
-    for index, call in enumerate(calls):
-        function = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(function, dict) or not isinstance(function.get("arguments"), str):
-            parsed.append(call)
-            continue
-        arguments = _json_object(function["arguments"], (*loc, "tool_calls", index, "function", "arguments"))
-        parsed.append({**call, "function": {**function, "arguments": arguments}})
-    return {**message, "tool_calls": parsed}
+    function = call.get("function")
+    if not isinstance(function, dict) or not isinstance(function.get("arguments"), str):
+        return dict(call)
+    arguments = _json_object(function["arguments"], (*loc, name, "arguments"))
+    return {**call, "function": {**function, "arguments": arguments}}
 
 
 def _json_object(text: str, loc: Loc) -> dict[str, Any]:

@@ -181,12 +181,16 @@ class Traits:
         takes_parts: A message's content may be an array of text parts.
         takes_null: A message's content may be null.
         shows_tool_calls: ``tool_calls`` of a message are written out.
+        knows_developer: The role ``developer`` has a form of its own.
+        shows_reasoning: ``reasoning_content`` of a message without words is written out.
     """
 
     takes_two_user_turns: bool = True
     takes_parts: bool = True
     takes_null: bool = True
     shows_tool_calls: bool = True
+    knows_developer: bool = True
+    shows_reasoning: bool = True
 
 
 def traits_of(renderer: Renderer) -> Traits:
@@ -212,11 +216,15 @@ def traits_of(renderer: Renderer) -> Traits:
     # A template that knows strings only may write another value in Python's notation: what counts is the same text.
     in_parts, as_text = rendered(user([{"type": "text", "text": first}])), rendered(user(first))
     with_null, with_empty = (rendered(user(first), assistant(content), user(second)) for content in (None, ""))
+    # A template that writes any role alike was not made for this one.
+    developer, nobody = (rendered({"role": role, "content": first}, user(second)) for role in ("developer", "nobody"))
     return Traits(
         takes_two_user_turns=shows(rendered(user(first), user(second)), first, second),
         takes_parts=in_parts is not None and in_parts == as_text,
         takes_null=with_null is not None and with_null == with_empty,
         shows_tool_calls=shows(rendered(user(second), assistant("", tool_calls=[call]), user("x")), first, third),
+        knows_developer=shows(developer, first) and str(developer).replace("developer", "nobody") != nobody,
+        shows_reasoning=shows(rendered(user(first), assistant("", reasoning_content=third), user(second)), third),
     )
 
 

@@ -97,7 +97,7 @@ LATE = [
         "a score question takes 2 to 5 options (max_answers), found 6",
     ),
     (document(state="x" * 5000), ("state",), "over the limit max_input_tokens of 2000"),
-    (document(state=[{"role": "x"}]), ("state", 0, "role"), "unknown role 'x'"),
+    (document(state=[{"role": "user", "content": ["x"]}]), ("state", 0, "content", 0), "expected a text part"),
     (document(x_orders=3), ("x_orders",), "asks for 3 orders; the questions of this request have at most 2"),
 ]
 

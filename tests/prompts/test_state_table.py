@@ -36,8 +36,13 @@ def refusal(writer, state):
 
 CHATS = [
     [user("a")],
-    [{"role": "user"}],
-    [{"role": "nobody", "content": "a"}],
+    [user(None)],
+    [user("", name="Ann", id="7", refusal=None, annotations=[])],
+    [{"role": role, "content": "a"} for role in ("system", "developer", "user", "assistant", "tool", "function")],
+    [{"role": "assistant", "tool_calls": [call("{}")]}],
+    [assistant(None, refusal="No.")],
+    [assistant("", reasoning_content="Hm.")],
+    [user("a", createdAt="2026-01-31", metadata={"page": 1})],
     {"messages": [user("a"), assistant("b")]},
 ]
 
@@ -55,6 +60,20 @@ NO_CHATS = [
     [user("a"), "b"],
     [user("a"), {"content": "b"}],
     [{"role": 1, "content": "b"}],
+    [{"role": "nobody", "content": "a"}],
+    [{"role": "", "content": "a"}],
+    [{"role": "customer", "content": "Refund me!"}, {"role": "agent", "content": "No."}],
+    [{"name": "Ann", "role": "engineer"}, {"name": "Bob", "role": "user"}],
+    [{"role": "user"}],
+    [{"role": "user", "tool_calls": []}],
+    [{"role": "user", "name": "Ann", "age": 3}],
+    [{"role": "user", "parts": [{"type": "text", "text": "Refund me now!"}]}],
+    [user("", parts=[{"type": "text", "text": "Refund me now!"}])],
+    [user(None, text="Refund me now!")],
+    [{"role": "user", "message": "Refund me now!"}],
+    [user("a"), {"role": "assistant", "refusal": "No."}],
+    [user(1)],
+    [user({"type": "text", "text": "a"})],
     [[user("a")]],
     user("a"),
 ]
@@ -98,7 +117,7 @@ def test_parts_are_text(writer, writer_for):
 
 @pytest.mark.parametrize("source", [CHATML, PLAIN])
 def test_null_and_missing_content(writer_for, source):
-    for message in (assistant(None), {"role": "assistant"}, assistant(""), assistant([])):
+    for message in (assistant(None), assistant(""), assistant([]), assistant("", tool_calls=[])):
         text = writer_for(source).write([user("a"), message, user("b")]).text
         assert f"{USER}a{END}{ASSISTANT}{END}{USER}b{END}" in text
 
@@ -172,17 +191,36 @@ def test_a_template_without_tool_calls_gets_them_as_text(writer_for, calls):
 
 FAULTS = [
     (
-        [user("a"), {"role": "developer", "content": "b"}],
-        [(1, "role")],
-        "unknown role 'developer'; accepted: system, user, assistant, tool",
-    ),
-    ([{"role": "", "content": "b"}], [(0, "role")], "unknown role ''"),
-    ([user(1)], [(0, "content")], "expected a string, an array of text parts or null"),
-    ([user({"type": "text", "text": "a"})], [(0, "content")], "expected a string, an array of text parts or null"),
-    (
         [user([{"type": "image_url", "image_url": {}}])],
         [(0, "content", 0)],
-        "a part of type 'image_url': this server reads text only, no images, audio or video",
+        "a part of type 'image_url': this server reads text only, no images, audio, video or files",
+    ),
+    (
+        [user([{"type": "tool_result", "content": [{"type": "text", "text": "a"}, {"type": "image", "source": {}}]}])],
+        [(0, "content", 0, "content", 1)],
+        "a part of type 'image': this server reads text only",
+    ),
+    (
+        [user([{"type": "redacted_thinking", "data": "x"}])],
+        [(0, "content", 0)],
+        "a part of unknown type 'redacted_thinking'; accepted: text, input_text, output_text",
+    ),
+    ([user("a", images=["iVBORw0KGgo="])], [(0, "images")], "does not reach the model: put its words into content"),
+    ([user("", images=["iVBORw0KGgo="])], [(0, "images")], "does not reach the model"),
+    ([user("See.", attachments=[{"content": "Refund!"}])], [(0, "attachments")], "does not reach the model: put"),
+    ([user("Hi", text="Refund!")], [(0, "text")], "differs from content, and does not reach the model"),
+    (
+        [user("Hi", parts=[{"type": "text", "text": "Hi"}, {"type": "file", "url": "x"}])],
+        [(0, "parts", 1)],
+        "stands beside content, and does not reach the model",
+    ),
+    ([assistant(None, audio={"id": "audio_1"})], [(0, "audio")], "reads text only; give the words as audio.transcript"),
+    ([assistant(None, refusal=7)], [(0, "refusal")], "expected a string or null"),
+    ([assistant(None, function_call="auto")], [(0, "function_call")], 'expected a call: {"name"'),
+    (
+        [assistant(None, function_call={"name": "look", "arguments": "[1]"})],
+        [(0, "function_call", "arguments")],
+        "expected a JSON object, or its text",
     ),
     ([user([{"type": "text", "text": "a"}, {"type": "input_audio"}])], [(0, "content", 1)], "text only"),
     ([user([{"type": "video", "text": "a"}])], [(0, "content", 0)], "text only"),
@@ -191,7 +229,11 @@ FAULTS = [
     ([user([{"type": "text", "text": 1}])], [(0, "content", 0)], "expected a text part"),
     ([user([{"type": 5, "text": "a"}])], [(0, "content", 0)], "expected a text part"),
     ([user([{"text": "a"}])], [(0, "content", 0)], "expected a text part"),
-    ([{"role": "x"}, user(1), user(["a"])], [(0, "role"), (1, "content"), (2, "content", 0)], "unknown role 'x'"),
+    (
+        [user(["a"]), user("a", files=["b"]), assistant("a", tool_calls=1)],
+        [(0, "content", 0), (1, "files"), (2, "tool_calls")],
+        "expected a text part",
+    ),
 ]
 
 
@@ -200,6 +242,86 @@ def test_faults_of_a_chat_are_told_all_at_once_where_they_stand(writer, state, l
     problems = refusal(writer, state)
     assert [("state", *loc) for loc in locs] == [problem.loc for problem in problems]
     assert said in problems[0].msg
+
+
+def test_faults_are_looked_for_up_to_a_number(writer):
+    problems = refusal(writer, [user(["a"])] * 1000)
+    assert [("state", index, "content", 0) for index in range(20)] == [problem.loc for problem in problems]
+
+
+def turn(message, writer):
+    """How one assistant's turn is written between two of the user's."""
+    text = writer.write([user("a"), message, user("b")]).text
+    return text.removeprefix(f"{USER}a{END}").removesuffix(f"{USER}b{END}{USER}{QUESTION}")
+
+
+LOOK = '\n<tool_call>\n{"name": "look", "arguments": {"a": 1}}\n</tool_call>'
+
+WORDS = [
+    (assistant(None, refusal="I can not help."), "I can not help."),
+    (assistant("Sorry.", refusal="I can not help."), "Sorry.\nI can not help."),
+    (assistant([{"type": "text", "text": "Sorry."}], refusal="No."), "Sorry.\nNo."),
+    (assistant("No.", refusal="No."), "No."),
+    (assistant(None, audio={"id": "audio_1", "transcript": "Hello."}), "Hello."),
+    (assistant("Hello.", audio={"transcript": "Hello."}), "Hello."),
+    (assistant("Hello.", audio={"id": "audio_1"}), "Hello."),
+    (assistant("", reasoning_content="Let me see."), "Let me see."),
+    (assistant(None, reasoning="Let me see."), "Let me see."),
+    (assistant("", thinking="Let me see."), "Let me see."),
+    (assistant("Yes.", reasoning_content="Let me see."), "Yes."),
+    (assistant("", reasoning_content="Let me see.", tool_calls=[call({"a": 1})]), f"Let me see.{LOOK}"),
+    (assistant(None, function_call={"name": "look", "arguments": '{"a": 1}'}), LOOK),
+    (assistant("Yes.", text="Yes.", parts=[{"type": "step-start"}, {"type": "text", "text": "Yes."}]), "Yes."),
+    (assistant("Yes.", parts=[{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": "Yes."}]), "Yes."),
+    (assistant([{"type": "output_text", "text": "Yes.", "annotations": []}]), "Yes."),
+    (assistant([{"type": "refusal", "refusal": "No."}]), "No."),
+    (
+        assistant([{"type": "thinking", "thinking": "Hm.", "signature": "x"}, {"type": "text", "text": " Yes."}]),
+        "Hm. Yes.",
+    ),
+    (
+        assistant(
+            [{"type": "text", "text": "I look."}, {"type": "tool_use", "id": "1", "name": "look", "input": {"a": 1}}]
+        ),
+        'I look.Tool call: {"id":"1","name":"look","input":{"a":1}}',
+    ),
+    (
+        assistant([{"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "Lost."}]}]),
+        'Tool result: {"tool_use_id":"1","content":[{"type":"text","text":"Lost."}]}',
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "shown"), WORDS)
+def test_no_words_of_a_message_are_dropped(writer, message, shown):
+    assert f"{ASSISTANT}{shown}{END}" == turn(message, writer)
+
+
+def test_reasoning_is_left_to_a_template_that_shows_it(writer_for):
+    start = "{%- if message.content is string %}"
+    writer = writer_for(CHATML.replace(start, "{{- message.reasoning_content }}..." + start, 1))
+    assert f"{ASSISTANT}Hm....{END}" in turn(assistant("", reasoning_content="Hm."), writer)
+
+
+@pytest.mark.parametrize("calls", [None, []])
+def test_empty_tool_calls_are_none_to_a_template_that_counts_them(writer_for, calls):
+    """As Llama's does, and SDKs write the field into every turn."""
+    counting = (
+        "{%- if 'tool_calls' in message and message.tool_calls | length != 1 %}{{ raise_exception('One!') }}{% endif %}"
+    )
+    start = "{%- if message.content is string %}"
+    assert f"{ASSISTANT}b{END}" == turn(
+        assistant("b", tool_calls=calls), writer_for(CHATML.replace(start, counting + start, 1))
+    )
+
+
+def test_roles_that_a_template_has_no_form_for_are_the_nearest_that_it_has(writer, writer_for):
+    chat = [{"role": "developer", "content": "Be brief."}, user("a"), {"role": "function", "name": "f", "content": "b"}]
+    expected = f"<|im_start|>system\nBe brief.{END}{USER}a{END}<|im_start|>tool\nb{END}"
+    assert writer.write(chat).text.startswith(expected)
+    knowing = "{{- '<|im_start|>' + (message.role if message.role != 'developer' else 'DEVELOPER') + '\\n' }}"
+    source = CHATML.replace("{{- '<|im_start|>' + message.role + '\\n' }}", knowing, 1)
+    assert writer_for(source).write(chat).text.startswith(f"<|im_start|>DEVELOPER\nBe brief.{END}")
 
 
 def test_what_a_template_refuses_carries_its_reason(writer_for):
