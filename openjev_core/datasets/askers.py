@@ -199,6 +199,8 @@ class HttpAsker:
         if status in WORTH_RETRYING:
             raise _TryAgain(f"{status}: {reason}", _retry_after(response))
         hint = "; set OPENJEV_API_KEY to its key" if status == httpx.codes.UNAUTHORIZED else ""
+        if location := response.headers.get("location"):
+            hint = f"; it points to {location}, which --url takes as well"
         raise StartupError(f"{self.url} answered {status}: {reason}{hint}")
 
 
@@ -218,7 +220,7 @@ async def open_http(
     Raises:
         StartupError: ``url`` is no HTTP address.
     """
-    base = url.removesuffix("/").removesuffix("/v1/systemone")
+    base = url.rstrip("/").removesuffix("/v1/systemone")
     if not base.startswith(("http://", "https://")):
         raise StartupError(f"--url {url}: expected an address that begins with http:// or https://")
     headers = {"authorization": f"Bearer {api_key}"} if api_key else {}

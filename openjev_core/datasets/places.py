@@ -1,14 +1,12 @@
-"""A user's files: their encoding, errors that name file, row and field, a line of JSON, writing a text."""
+"""A user's files: their encoding, errors that name file, row and field; writing a text."""
 
 from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from openjev_core.errors import Loc, Problem, RequestError, SettingsError, StartupError, describe_problem
-from openjev_core.json_document import parse_document
 
 MOST_SHOWN = 20
 """Upper bound on the problems listed one by one: a file of a million rows must not become a million lines."""
@@ -66,18 +64,6 @@ def row_error(place: str, loc: Loc, msg: str) -> RequestError:
 def in_row(place: str, error: RequestError) -> RequestError:
     """The same error with the row's place before each path: ``tickets.jsonl line 7: labels.team: ...``."""
     return RequestError([Problem((place,), describe_problem(problem), problem.type) for problem in error.problems])
-
-
-def parse_line(place: str, line: bytes) -> Any:
-    """The JSON value of one line.
-
-    Raises:
-        RequestError: The line is no JSON. Names ``place``.
-    """
-    try:
-        return parse_document(line, "the line")
-    except RequestError as error:
-        raise in_row(place, error) from None
 
 
 def raise_all(problems: Sequence[Problem]) -> None:

@@ -16,10 +16,10 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from openjev_core.datasets.places import file_error, in_row, parse_line
+from openjev_core.datasets.places import file_error, in_row
 from openjev_core.datasets.rows import Row
 from openjev_core.errors import RequestError, StartupError
-from openjev_core.json_document import compact
+from openjev_core.json_document import compact, parse_document
 
 FORMAT = 1
 
@@ -146,7 +146,10 @@ def _recognised(path: Path, records: Sequence[dict[str, Any]], rows: Sequence[Ro
 def _whole_lines(path: Path, content: bytes) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(content.split(b"\n")[:-1], start=1):
         place = f"{path.name} line {number}"
-        value = parse_line(place, line)
+        try:
+            value = parse_document(line, "the line")
+        except RequestError as error:
+            raise in_row(place, error) from None
         if not isinstance(value, dict) or (number == 1 and value.get("openjev_run") != FORMAT):
             raise in_row(place, RequestError.at((), "this is no run of this program, or one of another version"))
         if number > 1 and not (isinstance(value.get("row"), int) and {"id", "digest"} <= value.keys()):

@@ -16,8 +16,9 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core.datasets.places import file_error, in_row, listed, parse_line, row_error, utf8_of
+from openjev_core.datasets.places import file_error, in_row, listed, row_error, utf8_of
 from openjev_core.errors import Loc, RequestError, StartupError
+from openjev_core.json_document import parse_document
 
 LONGEST_FIELD = 2**31 - 1
 """Characters: the largest limit that the csv module takes on every platform."""
@@ -107,9 +108,14 @@ def _jsonl(path: Path, layout: Layout) -> Iterator[Record]:
         if not line.strip():
             continue
         place = f"{path.name} line {number}"
-        value = parse_line(place, line)
+        try:
+            value = parse_document(line, "the line")
+        except RequestError as error:
+            msg = f"expected one whole JSON object in each line (`jq -c` writes them so): {error}"
+            raise row_error(place, (), msg) from None
         if not isinstance(value, dict):
-            raise row_error(place, (), "expected a JSON object in each line")
+            msg = "expected one whole JSON object in each line (`jq -c '.[]'` makes them of an array)"
+            raise row_error(place, (), msg)
         yield Record(place, value)
 
 
@@ -133,16 +139,21 @@ def _delimited(path: Path, layout: Layout) -> Iterator[Record]:
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     skipped = 1 if said else 0
     try:
-        header = next(reader, [])
+        header = [name.strip() for name in next(reader, [])]
+        while len(header) > 1 and not header[-1]:
+            header.pop()  # what spreadsheets leave at the end
         if repeated := sorted({name for name in header if name and header.count(name) > 1}):
             raise file_error(path, f"the header has these columns twice: {listed(repeated)}")
         started = reader.line_num + 1
         for values in reader:
             place, started = f"{path.name} line {started + skipped}", reader.line_num + 1
+            if [name.strip() for name in values] == header:
+                raise row_error(place, (), "repeats the header; is this several files in one?")
             if any(values):
                 yield Record(place, _cells_of(place, header, values, delimiter))
     except csv.Error as error:
-        raise file_error(path, f"line {reader.line_num + skipped} is no CSV: {error}") from None
+        msg = f"line {reader.line_num + skipped} is no CSV: {error}; a quote inside a quoted cell is written twice"
+        raise file_error(path, msg) from None
 
 
 def _delimiter_of(path: Path, text: str) -> str:
@@ -162,8 +173,7 @@ def _delimiter_of(path: Path, text: str) -> str:
 def _cells_of(place: str, header: Sequence[str], values: Sequence[str], delimiter: str) -> dict[str, str]:
     """Column to cell. The first column needs no name: pandas writes row numbers so.
 
-    Further columns without a name are what spreadsheets leave at the end, and so are cells beyond the header's: they
-    may only be empty.
+    Cells of other columns without a name, and cells beyond the header's, may only be empty.
     """
     if len(values) < len(header) or any(values[len(header) :]):
         msg = (

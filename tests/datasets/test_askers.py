@@ -126,6 +126,12 @@ def test_a_missing_key_says_what_to_do():
     assert "http://server answered 401: missing key; set OPENJEV_API_KEY to its key" == str(error)
 
 
+def test_another_address_is_named():
+    error, _ = ask(httpx.Response(308, headers={"location": "https://server/v1/systemone"}))
+
+    assert "http://server answered 308: an empty body; it points to https://server/v1/systemone, which" in str(error)
+
+
 USAGE = '"usage": {"input_tokens": 1, "output_tokens": 1}'
 
 
@@ -186,7 +192,9 @@ def test_an_address_has_a_scheme(url):
         asyncio.run(run())
 
 
-@pytest.mark.parametrize("url", ["http://server", "http://server/", "http://server/v1/systemone"])
+@pytest.mark.parametrize(
+    "url", ["http://server", "http://server/", "http://server/v1/systemone", "http://server/v1/systemone/"]
+)
 def test_the_route_may_be_in_the_address(url):
     async def run():
         async with open_http(url, orders=None, api_key="secret", seconds=1, concurrency=1) as asker:

@@ -152,6 +152,8 @@ TEXTS = ["Say, please", 'It "broke"; twice']
         'id,state,,\n1,"Say, please",,\n2,"It ""broke""; twice",,\n,,,\n',
         'id,state\n1,"Say, please",,\n2,"It ""broke""; twice"\n',
         ',id,state\n0,1,"Say, please"\n1,2,"It ""broke""; twice"\n',
+        'id,state,\n1,"Say, please"\n2,"It ""broke""; twice"\n',
+        ' id, state\n1,"Say, please"\n2,"It ""broke""; twice"\n',
         'id,state\r1,"Say, please"\r2,"It ""broke""; twice"\r',
     ],
 )
@@ -210,9 +212,54 @@ def test_utf_16_without_a_mark_is_recognised(write):
 
 
 def test_a_cell_without_a_header_is_named(write):
-    assert "data.csv line 2: column 3 holds 'x' and has no name in the header" in refusal(
+    assert "data.csv line 2: column 2 holds 'x' and has no name in the header" in refusal(
+        write("data.csv", "id,,state\n1,x,a\n")
+    )
+    assert "data.csv line 2: expected 2 columns as in the header, found 3" in refusal(
         write("data.csv", "id,state,\n1,a,x\n")
     )
+
+
+def test_files_that_were_joined_are_no_rows_of_headers(write):
+    """``cat a.csv b.csv``: the second header would be asked about as a state."""
+    said = refusal(write("data.csv", "id,state\n1,a\nid,state\n2,b\n"))
+
+    assert "data.csv line 3: repeats the header; is this several files in one?" == said
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('[{"state": "a"}, {"state": "b"}]', "`jq -c '.[]'` makes them of an array"),
+        ('[{"state": "a"},\n{"state": "b"}]', "(`jq -c` writes them so): the line is not JSON"),
+        ('{\n  "state": "a"\n}\n', "(`jq -c` writes them so): the line is not JSON"),
+        ('{"state": "a"}{"state": "b"}\n', "(`jq -c` writes them so): the line is not JSON: Extra data"),
+    ],
+)
+def test_json_that_is_no_lines_names_what_makes_lines(write, content, said):
+    assert said in refusal(write("data.jsonl", content))
+
+
+def test_a_separator_of_unicode_ends_no_line(write):
+    content = '{"state": "a\u2028b\x85c\x0cd"}\n'.replace("\x0c", "\\f")
+
+    assert ["a\u2028b\x85c\x0cd"] == states(write("data.jsonl", content))
+
+
+def test_backslashes_before_quotes_are_named(write):
+    assert "is no CSV: ',' expected after '\"'; a quote inside a quoted cell is written twice" in refusal(
+        write("data.csv", 'state,x\n"a\\"b",c\n')
+    )
+
+
+def test_categories_are_texts(tmp_path):
+    path = tmp_path / "data.parquet"
+    kinds = {"state": pl.Categorical, "truth": pl.Enum(["yes", "no"]), "id": pl.UInt64}
+    pl.DataFrame({"state": ["a"], "truth": ["yes"], "id": [7]}, schema=kinds).write_parquet(path)
+
+    (row,) = read_rows(path, Columns(labels={"urgent": "truth"}, questions=QUESTIONS))
+
+    assert ("7", "a", {"urgent": "yes"}) == (row.id, row.state, row.labels)
 
 
 def test_accents_are_the_same_however_they_are_written(write):
