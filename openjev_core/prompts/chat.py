@@ -181,11 +181,9 @@ class PromptWriter:
             content = message["reasoning_content"]
         if isinstance(content, list) and not self.traits.takes_parts:
             content = "\n".join(part["text"] for part in content)
-        if calls and not self.traits.shows_tool_calls:
-            written = [
-                f"Tool call: {compact(call.get('function', call) if isinstance(call, dict) else call)}"
-                for call in (calls if isinstance(calls, list) else [calls])
-            ]
+        if calls and not (self.traits.shows_calls_with_words if content else self.traits.shows_tool_calls):
+            message = {name: value for name, value in message.items() if name != "tool_calls"}
+            written = [f"Tool call: {compact(call['function'])}" for call in calls]
             if isinstance(content, list):
                 content = [*content, *({"type": "text", "text": f"\n{text}"} for text in written)]
             else:

@@ -42,6 +42,12 @@ TEXT_PARTS = {
 }
 """Kinds of parts that are text, and the fields that may hold it."""
 
+SPOKEN_PARTS = ("text", "input_text", "output_text", "refusal")
+"""Kinds of parts that follow one another without a break."""
+
+ARGUMENTS = ("arguments", "args", "input")
+"""Names of a call's arguments, by the programs that write them."""
+
 TOOL_PARTS = {
     "tool_use": "Tool call",
     "tool_call": "Tool call",
@@ -157,22 +163,25 @@ def _unshown_problems(message: Message) -> list[Problem]:
 
 
 def _put_parts(message: Message) -> None:
-    """Make every part of the content a text part."""
+    """Make every part of the content a text part; where some were none, one text with a line for each."""
     content = message.get("content")
     if not isinstance(content, list):
         return
     problems: list[Problem] = []
-    parts = []
+    texts: list[str] = []
     for index, part in enumerate(content):
         text = _text_of(part)
         if text is None:
             problems.append(_part_problem(part, ("content", index)))
         else:
             problems.extend(_nested_problems(part, ("content", index)))
-            parts.append(part if part["type"] == "text" else {"type": "text", "text": text})
+            texts.append(text)
     if problems:
         raise RequestError(problems)
-    message["content"] = parts
+    if all(part["type"] in SPOKEN_PARTS for part in content):
+        message["content"] = [{"type": "text", "text": text} for text in texts]
+    else:
+        message["content"] = "\n".join(texts)
 
 
 def _text_of(part: Any) -> str | None:
@@ -237,49 +246,62 @@ def _put_words(message: Message) -> None:
 
 
 def _put_calls(message: Message) -> None:
-    """Put every call into ``tool_calls``, its arguments as an object; an empty ``tool_calls`` goes.
+    """Put every call into ``tool_calls``, in the one form that all templates take; an empty ``tool_calls`` goes.
 
-    Transcripts carry arguments as a JSON string; templates iterate over an object. A template would pass over what is
-    no call in silence, or fail in words of its own.
+    A template would pass over what is no call in silence, or fail in words of its own.
     """
-    calls, function = message.get("tool_calls"), message.pop("function_call", None)
+    calls, legacy = message.get("tool_calls"), message.pop("function_call", None)
     if not (calls is None or isinstance(calls, list)):
         raise RequestError.at(("tool_calls",), "expected an array of tool calls or null", "type_error")
-    msg = 'expected a tool call: {"function": {"name": "...", "arguments": {...}}}'
-    if problems := [
-        Problem(("tool_calls", i), msg, "type_error") for i, call in enumerate(calls or ()) if not _is_call(call)
+    problems: list[Problem] = []
+    plain = []
+    for loc, call in [
+        *((("tool_calls", index), call) for index, call in enumerate(calls or ())),
+        *([(("function_call",), legacy)] if legacy is not None else []),
     ]:
+        try:
+            plain.append(_plain_call(call))
+        except RequestError as error:
+            problems.extend(error.under(*loc).problems)
+    if plain and message["role"] != "assistant":
+        msg = "only an assistant's turn has calls; give this one the role assistant, or leave the field out"
+        problems.append(Problem(("tool_calls",), msg))
+    if problems:
         raise RequestError(problems)
-    plain = [_with_object(call, ("tool_calls", index)) for index, call in enumerate(calls or ())]
-    if function is not None:
-        if not _is_call(function):
-            msg = 'expected a call: {"name": "...", "arguments": "..."}'
-            raise RequestError.at(("function_call",), msg, "type_error")
-        function = _with_object({"function": function}, (), "function_call")["function"]
-        plain.append({"type": "function", "function": function})
+    message.pop("tool_calls", None)
     if plain:
         message["tool_calls"] = plain
-    else:
-        message.pop("tool_calls", None)
 
 
-def _is_call(call: Any) -> bool:
-    # Some transcripts leave out the level `function`, and templates take both.
-    function = call.get("function", call) if isinstance(call, dict) else None
-    return isinstance(function, dict) and isinstance(function.get("name"), str)
+def _plain_call(call: Any) -> dict[str, Any]:
+    """A call as ``{"type": "function", "function": {"name", "arguments"}}``, its arguments as an object.
 
-
-def _with_object(call: Mapping[str, Any], loc: Loc, name: str = "function") -> dict[str, Any]:
-    """The call with its arguments as an object.
+    Transcripts carry arguments as a JSON string, and templates iterate over an object. Some programs leave out the
+    level ``function``, some call the arguments otherwise, and a custom tool has one text as its input.
 
     Raises:
-        RequestError: The arguments are a string that holds no JSON object.
+        RequestError: It is no call, or its arguments are no object.
     """
-    function = call.get("function")
-    if not isinstance(function, dict) or not isinstance(function.get("arguments"), str):
-        return dict(call)
-    arguments = _json_object(function["arguments"], (*loc, name, "arguments"))
-    return {**call, "function": {**function, "arguments": arguments}}
+    level = next((name for name in ("function", "custom") if isinstance(call, dict) and call.get(name)), None)
+    function = call[level] if level else call
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        msg = 'expected a tool call: {"function": {"name": "...", "arguments": {...}}}'
+        raise RequestError.at((), msg, "type_error")
+    field = next((name for name in ARGUMENTS if function.get(name) is not None), None)
+    loc: Loc = () if field is None else (level, field) if level else (field,)
+    arguments = {} if field is None else function[field]
+    if level == "custom" and isinstance(arguments, str):
+        arguments = {"input": arguments}
+    elif isinstance(arguments, str):
+        arguments = _json_object(arguments, loc)
+    elif not isinstance(arguments, dict):
+        raise RequestError.at(loc, "expected a JSON object, or its text", "type_error")
+    rest = {name: value for name, value in function.items() if name != field}
+    if level:
+        others = {name: value for name, value in call.items() if name != level}
+        return {**others, "type": "function", "function": {**rest, "arguments": arguments}}
+    name = rest.pop("name")
+    return {**rest, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _json_object(text: str, loc: Loc) -> dict[str, Any]:

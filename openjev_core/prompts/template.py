@@ -180,7 +180,8 @@ class Traits:
         takes_two_user_turns: A user turn may follow a user turn.
         takes_parts: A message's content may be an array of text parts.
         takes_null: A message's content may be null.
-        shows_tool_calls: ``tool_calls`` of a message are written out.
+        shows_tool_calls: ``tool_calls`` of a message without words are written out.
+        shows_calls_with_words: ``tool_calls`` and ``content`` of one message are both written out.
         knows_developer: The role ``developer`` has a form of its own.
         shows_reasoning: ``reasoning_content`` of a message without words is written out.
     """
@@ -189,6 +190,7 @@ class Traits:
     takes_parts: bool = True
     takes_null: bool = True
     shows_tool_calls: bool = True
+    shows_calls_with_words: bool = True
     knows_developer: bool = True
     shows_reasoning: bool = True
 
@@ -222,7 +224,10 @@ def traits_of(renderer: Renderer) -> Traits:
         takes_two_user_turns=shows(rendered(user(first), user(second)), first, second),
         takes_parts=in_parts is not None and in_parts == as_text,
         takes_null=with_null is not None and with_null == with_empty,
-        shows_tool_calls=shows(rendered(user(second), assistant("", tool_calls=[call]), user("x")), first, third),
+        shows_tool_calls=shows(rendered(user("x"), assistant("", tool_calls=[call]), user("x")), first, third),
+        shows_calls_with_words=shows(
+            rendered(user("x"), assistant(second, tool_calls=[call]), user("x")), first, second, third
+        ),
         knows_developer=shows(developer, first) and str(developer).replace("developer", "nobody") != nobody,
         shows_reasoning=shows(rendered(user(first), assistant("", reasoning_content=third), user(second)), third),
     )

@@ -128,7 +128,7 @@ ARGUMENTS = [
     (' {"n": 12345678901234567890} ', '{"n": 12345678901234567890}'),
     ("", "{}"),
     ("{}", "{}"),
-    (None, "null"),
+    (None, "{}"),
 ]
 
 
@@ -141,6 +141,8 @@ def test_arguments_reach_the_template_as_an_object(writer, arguments, shown):
 BAD_ARGUMENTS = [
     ("{'a': 1}", "expected a JSON object, or its text; the text is not JSON"),
     ("[1]", "expected a JSON object, or its text; the text holds another value"),
+    ([1], "expected a JSON object, or its text"),
+    (7, "expected a JSON object, or its text"),
     ("null", "the text holds another value"),
     ('{"a": NaN}', "NaN is not JSON"),
     ('{"a": 1, "a": 2}', 'has the key "a" twice'),
@@ -173,6 +175,7 @@ def test_tool_calls_that_say_little_are_no_fault(writer, writer_for, calls):
         (1, ()),
         ([None], (0,)),
         ([{}], (0,)),
+        ([{"toolName": "x", "args": {}}], (0,)),
         ([{"function": None}], (0,)),
         ([{"function": {"name": "x"}}, {"function": {"name": 7}}], (1,)),
     ],
@@ -216,7 +219,7 @@ FAULTS = [
     ),
     ([assistant(None, audio={"id": "audio_1"})], [(0, "audio")], "reads text only; give the words as audio.transcript"),
     ([assistant(None, refusal=7)], [(0, "refusal")], "expected a string or null"),
-    ([assistant(None, function_call="auto")], [(0, "function_call")], 'expected a call: {"name"'),
+    ([assistant(None, function_call="auto")], [(0, "function_call")], "expected a tool call: "),
     (
         [assistant(None, function_call={"name": "look", "arguments": "[1]"})],
         [(0, "function_call", "arguments")],
@@ -234,6 +237,7 @@ FAULTS = [
         [(0, "content", 0), (1, "files"), (2, "tool_calls")],
         "expected a text part",
     ),
+    ([user("a", tool_calls=[call("{}")])], [(0, "tool_calls")], "only an assistant's turn has calls"),
 ]
 
 
@@ -276,14 +280,14 @@ WORDS = [
     (assistant([{"type": "output_text", "text": "Yes.", "annotations": []}]), "Yes."),
     (assistant([{"type": "refusal", "refusal": "No."}]), "No."),
     (
-        assistant([{"type": "thinking", "thinking": "Hm.", "signature": "x"}, {"type": "text", "text": " Yes."}]),
-        "Hm. Yes.",
+        assistant([{"type": "thinking", "thinking": "Hm.", "signature": "x"}, {"type": "text", "text": "Yes."}]),
+        "Hm.\nYes.",
     ),
     (
         assistant(
             [{"type": "text", "text": "I look."}, {"type": "tool_use", "id": "1", "name": "look", "input": {"a": 1}}]
         ),
-        'I look.Tool call: {"id":"1","name":"look","input":{"a":1}}',
+        'I look.\nTool call: {"id":"1","name":"look","input":{"a":1}}',
     ),
     (
         assistant([{"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "Lost."}]}]),
@@ -301,6 +305,35 @@ def test_reasoning_is_left_to_a_template_that_shows_it(writer_for):
     start = "{%- if message.content is string %}"
     writer = writer_for(CHATML.replace(start, "{{- message.reasoning_content }}..." + start, 1))
     assert f"{ASSISTANT}Hm....{END}" in turn(assistant("", reasoning_content="Hm."), writer)
+
+
+SPELLINGS = [
+    call({"a": 1}),
+    call('{"a": 1}'),
+    {"name": "look", "arguments": {"a": 1}},
+    {"name": "look", "arguments": '{"a": 1}', "id": "1"},
+    {"name": "look", "args": {"a": 1}, "id": "1", "type": "tool_call"},
+    {"type": "tool_use", "name": "look", "input": {"a": 1}},
+]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_call_is_shown_with_its_arguments_however_it_is_spelled(writer, spelling):
+    assert f"{ASSISTANT}{LOOK}{END}" == turn(assistant(None, tool_calls=[spelling]), writer)
+
+
+def test_the_input_of_a_custom_tool_is_shown(writer):
+    custom = {"id": "1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
+    assert '{"name": "sql", "arguments": {"input": "select 1"}}' in turn(assistant(None, tool_calls=[custom]), writer)
+
+
+def test_calls_beside_words_are_text_where_a_template_shows_only_one_of_them(writer_for):
+    """As Llama's does, which writes either the calls or the words."""
+    start = "{%- if message.content is string %}"
+    either = writer_for(CHATML.replace(start, "{%- if message.tool_calls %}{% elif message.content is string %}", 1))
+    assert f"{ASSISTANT}{LOOK}{END}" == turn(assistant(None, tool_calls=[call({"a": 1})]), either)
+    both = turn(assistant("I look.", tool_calls=[call({"a": 1})]), either)
+    assert f'{ASSISTANT}I look.\nTool call: {{"name":"look","arguments":{{"a":1}}}}{END}' == both
 
 
 @pytest.mark.parametrize("calls", [None, []])
