@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openjev_core.cli.plugins import installed_types
 from openjev_core.cli.question_flags import questions_of
-from openjev_core.cli.row_commands import installed_types
 from openjev_core.cli.setting_flags import OF_THE_SERVER, settings_from, takes_settings
 from openjev_core.cli.terminal import waiting
 from openjev_core.datasets.places import utf8_of

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import attrs
 import typer
 
-from openjev_core.cli.row_commands import (
+from openjev_core.cli.plugins import installed_types
+from openjev_core.cli.row_flags import (
     Concurrency,
     Data,
     Delimiter,
@@ -25,14 +26,9 @@ from openjev_core.cli.row_commands import (
     StateColumns,
     check_apart,
     columns_from,
-    end_with_refusals,
-    installed_types,
-    open_here,
-    places,
-    recorded,
     run_path,
-    settings_for,
 )
+from openjev_core.cli.row_runs import end_with_refusals, open_here, places, recorded, settings_for
 from openjev_core.cli.setting_flags import OF_THE_SERVER, takes_settings
 from openjev_core.cli.terminal import complain
 from openjev_core.errors import SettingsError

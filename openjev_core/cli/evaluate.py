@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from openjev_core.cli.row_commands import (
+from openjev_core.cli.plugins import installed_types
+from openjev_core.cli.row_flags import (
     Concurrency,
     Delimiter,
     Encoding,
@@ -24,13 +25,9 @@ from openjev_core.cli.row_commands import (
     Url,
     check_apart,
     columns_from,
-    end_with_refusals,
-    installed_types,
-    open_asker,
-    recorded,
     run_path,
-    settings_for,
 )
+from openjev_core.cli.row_runs import end_with_refusals, open_asker, recorded, settings_for
 from openjev_core.cli.setting_flags import OF_THE_SERVER, takes_settings
 from openjev_core.cli.terminal import complain
 from openjev_core.errors import SettingsError

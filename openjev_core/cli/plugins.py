@@ -13,8 +13,19 @@ from openjev_core.cli.terminal import BAD_INPUT, FAILED, complain, console, show
 
 if TYPE_CHECKING:
     from openjev_core.plugins.registry import PluginEntry, Registry
+    from openjev_core.settings import Settings
 
 app = typer.Typer(help="The installed question types.", no_args_is_help=True)
+
+
+def installed_types(settings: Settings) -> Registry:
+    """The installed question types, with a warning for each plugin that did not load."""
+    from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
+
+    registry = load_registry(settings.disable_plugins)
+    for entry in registry.failures:
+        complain(f"warning: plugin {entry.name} of {entry.distribution} {entry.version} did not load: {entry.cause}")
+    return registry
 
 
 def enabled_types() -> Registry:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from openjev_core.cli.row_commands import installed_types
+from openjev_core.cli.plugins import installed_types
 from openjev_core.cli.setting_flags import settings_from
 from openjev_core.cli.terminal import FAILED, complain, shown, waiting
 from openjev_core.errors import StartupError

@@ -1,0 +1,175 @@
+"""The flags of the commands that answer files of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from openjev_core.errors import SettingsError
+
+if TYPE_CHECKING:
+    from openjev_core.datasets.rows import Columns
+
+ROWS_PANEL = "What the rows hold"
+
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="Rows as .jsonl, .csv, .tsv or .parquet.")]
+
+QuestionsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--questions",
+        metavar="FILE",
+        help="Questions for every row: a JSON object of ids and questions. Without it, each row has its own in the "
+        "column questions.",
+        rich_help_panel=ROWS_PANEL,
+    ),
+]
+StateColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state-column",
+        metavar="COLUMN",
+        help="The column of the state (default: state). Repeated: the state is an object of these columns.",
+        rich_help_panel=ROWS_PANEL,
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id-column",
+        metavar="COLUMN",
+        help="A column that names each row (default: id, where there is one; else the row's number).",
+        rich_help_panel=ROWS_PANEL,
+    ),
+]
+LabelColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="QUESTION=COLUMN",
+        help="The column of a question's labels. Repeatable. Without it, each row has its own in the column labels.",
+        rich_help_panel=ROWS_PANEL,
+    ),
+]
+JsonState = Annotated[
+    bool,
+    typer.Option(
+        "--state-json",
+        help="Read the state's column as JSON text: a chat or an object that CSV or Parquet holds.",
+        rich_help_panel=ROWS_PANEL,
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        help="Between the cells of CSV (default: a comma; a semicolon or tab where the header has no comma).",
+        rich_help_panel=ROWS_PANEL,
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Of text files without a byte order mark, such as cp1252 (default: utf-8).",
+        rich_help_panel=ROWS_PANEL,
+    ),
+]
+EscapeFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--escape-formulas",
+        help="In CSV from --out, put an apostrophe before texts that a spreadsheet would run as formulas.",
+    ),
+]
+RunPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--run",
+        metavar="FILE",
+        help="Where answers are kept as they come, one line per row: the same command again goes on from there "
+        "(default: named after DATA, in this folder).",
+    ),
+]
+ReportJson = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE|-", help="Write the report as JSON; - prints it instead.")
+]
+ReportHtml = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write the report as one HTML page that loads nothing."),
+]
+Concurrency = Annotated[
+    int | None,
+    typer.Option(min=1, help="Rows in flight at once (default: 4; 1 on the embedded engine).", show_default=False),
+]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Ask a running server of this API; OPENJEV_API_KEY is sent as its key. Without it, a model in this "
+        "process answers.",
+    ),
+]
+
+
+def columns_from(
+    *,
+    questions: Path | None,
+    state_column: Sequence[str] | None,
+    id_column: str | None,
+    label: Sequence[str] | None = None,
+    state_json: bool,
+    delimiter: str | None,
+    encoding: str | None,
+) -> Columns:
+    """The column mapping that the flags describe.
+
+    Raises:
+        SettingsError: A ``--label`` is not of its form, or names a question twice; or the delimiter is no character.
+        RequestError: The file of questions cannot be read, or holds something else.
+    """
+    from openjev_core.datasets.rows import Columns, read_questions  # noqa: PLC0415
+
+    labels: dict[str, str] = {}
+    for pair in label or ():
+        question, found, column = pair.partition("=")
+        if not (found and question and column):
+            raise SettingsError(f"--label {pair}: expected QUESTION=COLUMN")
+        if question in labels:
+            raise SettingsError(f"--label {pair}: question {question!r} has a column already, {labels[question]!r}")
+        labels[question] = column
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise SettingsError(f"--delimiter {delimiter!r}: expected one character, such as ; or a tab")
+    return Columns(
+        state=tuple(state_column or ("state",)),
+        id=id_column,
+        labels=labels,
+        questions=None if questions is None else read_questions(questions),
+        json_state=state_json,
+        delimiter=delimiter,
+        encoding=encoding,
+    )
+
+
+def run_path(given: Path | None, data: Path, command: str) -> Path:
+    """The run's file: the one given, or one in this folder that is named after the data."""
+    return given or Path(f"{data.stem}.{command}.jsonl")
+
+
+def check_apart(**files: Any) -> None:
+    """Refuse to write a file over another file of the same command.
+
+    Raises:
+        SettingsError: Two of the paths are one file.
+    """
+    seen: dict[Path, str] = {}
+    for name, file in files.items():
+        if not isinstance(file, Path) or str(file) == "-":
+            continue
+        place = file.resolve()
+        if place in seen:
+            raise SettingsError(f"{seen[place]} and {name} are both {file}; they must be different files")
+        seen[place] = name
