@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from openjev_core.errors import Loc, Problem, RequestError
+from openjev_core.errors import MAX_PROBLEMS, Loc, Problem, RequestError
 from openjev_core.json_document import compact, parse_document
 from openjev_core.prompts.template import Message
 
@@ -28,9 +28,6 @@ NO_WORDS = frozenset({"role", "content", "tool_calls", "name", "id", "tool_call_
 
 ELSEWHERE = frozenset({"refusal", "audio", "function_call", *REASONING, *UNSHOWN})
 """Further fields of a message that are shown, or refused by name."""
-
-MOST_PROBLEMS = 20
-"""Problems after which the rest of a chat is not looked at: an answer lists no more."""
 
 TEXT_PARTS = {
     "text": ("text",),
@@ -119,7 +116,7 @@ def plain_messages(messages: Sequence[Message], loc: Loc) -> list[Message]:
             plain.append(_plain(message))
         except RequestError as error:
             problems.extend(error.under(*loc, index).problems)
-            if len(problems) >= MOST_PROBLEMS:
+            if len(problems) > MAX_PROBLEMS:
                 break
     if problems:
         raise RequestError(problems)
@@ -154,6 +151,8 @@ def _unshown_problems(message: Message) -> list[Problem]:
     parts = message.get("parts")
     if isinstance(parts, list):
         for index, part in enumerate(parts):
+            if len(problems) > MAX_PROBLEMS:
+                break
             words = _text_of(part)
             if isinstance(part, dict) and part.get("type") in ("step-start", "reasoning"):
                 continue  # a mark, and what the model thought before it said the content
@@ -170,6 +169,8 @@ def _put_parts(message: Message) -> None:
     problems: list[Problem] = []
     texts: list[str] = []
     for index, part in enumerate(content):
+        if len(problems) > MAX_PROBLEMS:
+            break
         text = _text_of(part)
         if text is None:
             problems.append(_part_problem(part, ("content", index)))
@@ -259,6 +260,8 @@ def _put_calls(message: Message) -> None:
         *((("tool_calls", index), call) for index, call in enumerate(calls or ())),
         *([(("function_call",), legacy)] if legacy is not None else []),
     ]:
+        if len(problems) > MAX_PROBLEMS:
+            break
         try:
             plain.append(_plain_call(call))
         except RequestError as error:

@@ -104,8 +104,7 @@ REFUSED = [
     ("one level", asking({**SCORE, "criteria": ["a"]}), CRITERIA),
     ("65 levels", asking({**SCORE, "criteria": ["a"] * 65}), CRITERIA),
     ("image part", body(state=[{"role": "user", "content": [IMAGE]}]), ["body", "state", 0, "content", 0]),
-    ("unknown role", body(state=[{"role": "wizard", "content": "x"}]), ["body", "state", 0, "role"]),
-    ("number content", body(state=[{"role": "user", "content": 3}]), ["body", "state", 0, "content"]),
+    ("attachment", body(state=[{"role": "user", "content": "x", "images": ["y"]}]), ["body", "state", 0, "images"]),
     ("long state", body(state="x y " * 50_000), ["body", "state"]),
 ]  # fmt: skip
 
@@ -117,6 +116,8 @@ ACCEPTED = [
     ("empty strings", asking({"type": "choice", "criteria": {"": "", "b": ""}}, state="")),
     ("empty object state", body(state={})),
     ("empty array state", body(state=[])),
+    ("no chat's role", body(state=[{"role": "wizard", "content": "x"}])),
+    ("number content", body(state=[{"role": "user", "content": 3}])),
     ("unknown top-level fields", body(extra=1, __proto__={"x": 1}, constructor=None)),
     ("keys of JavaScript", body(state={"__proto__": 1, "constructor": 2, "1": 3, "10": 4, "2": 5})),
     ("ids of JavaScript", body(questions={"__proto__": NOUL, "10": NOUL, "1": NOUL, "constructor": NOUL})),

@@ -249,8 +249,11 @@ def test_faults_of_a_chat_are_told_all_at_once_where_they_stand(writer, state, l
 
 
 def test_faults_are_looked_for_up_to_a_number(writer):
-    problems = refusal(writer, [user(["a"])] * 1000)
-    assert [("state", index, "content", 0) for index in range(20)] == [problem.loc for problem in problems]
+    """One more than are shown, so that it shows that there are more."""
+    messages = refusal(writer, [user(["a"])] * 1000)
+    assert [("state", index, "content", 0) for index in range(21)] == [problem.loc for problem in messages]
+    for field in ({"content": ["a"] * 1000}, {"content": "a", "parts": [{}] * 1000}, {"tool_calls": [{}] * 1000}):
+        assert 21 == len(refusal(writer, [{"role": "assistant", "content": "", **field}]))
 
 
 def turn(message, writer):
