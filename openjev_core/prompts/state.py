@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -209,13 +210,14 @@ def _part_problem(part: Any, loc: Loc) -> Problem:
 
 def _nested_problems(part: Mapping[str, Any], loc: Loc) -> list[Problem]:
     """Media inside the result of a tool."""
-    return [
+    media = (
         _part_problem(nested, (*loc, name, index))
         for name in ("content", "output", "result")
         if part["type"] in TOOL_PARTS and isinstance(part.get(name), list)
         for index, nested in enumerate(part[name])
         if isinstance(nested, dict) and str(nested.get("type")).startswith(MEDIA_PARTS)
-    ]
+    )
+    return list(itertools.islice(media, MAX_PROBLEMS + 1))
 
 
 def _put_words(message: Message) -> None:
