@@ -17,7 +17,8 @@ from openjev_core.json_document import compact
 from openjev_core.prompts.alphabet import NoToken, alphabet_of
 from openjev_core.prompts.encoding import PlainEncoder, TooManyTokens
 from openjev_core.prompts.marks import ControlTokens, mark_absent_from, strings_in
-from openjev_core.prompts.state import messages_of, plain_messages, state_text
+from openjev_core.prompts.messages import plain_messages
+from openjev_core.prompts.state import messages_of, state_text
 from openjev_core.prompts.template import (
     Message,
     Renderer,
