@@ -1,128 +1,51 @@
 """The application: FastAPI's, built around an engine, nothing global.
 
-FastAPI routes, carries the middleware and owns the OpenAPI document. Its own reading of bodies and writing of answers
-is not used: it refuses attrs classes in annotations, and question types are attrs classes that plugins bring.
+FastAPI routes, turns errors into responses, carries the middleware and serves the OpenAPI document. Handlers take
+Starlette's request and return its response: FastAPI refuses attrs classes in annotations, and question types are attrs
+classes that plugins bring. So the routes read their bodies themselves, and the document is written from the question
+types.
 """
 
 from __future__ import annotations
 
+import hmac
+from collections.abc import Awaitable, Callable, Iterable
+from hashlib import sha256
 from typing import Any
 
+from attrs import frozen
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Route as StarletteRoute
-from starlette.types import ASGIApp
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from openjev_core.api.dispatch import Endpoint, Route, always, endpoints
-from openjev_core.api.json_reply import json_reply
-from openjev_core.api.keys import Keys
+from openjev_core.api.exchange import Exchange, TrustedProxies, joined
 from openjev_core.api.metrics import Metrics
 from openjev_core.api.openapi import openapi_document
-from openjev_core.api.pages import page_routes
-from openjev_core.api.proxies import TrustedProxies
+from openjev_core.api.pages.routes import page_routes
 from openjev_core.api.recorder import Recorder
 from openjev_core.api.request_log import RequestLog
-from openjev_core.api.routes.prompts import Prompts
-from openjev_core.api.routes.service import Health, effective_limits, live, models
-from openjev_core.api.routes.systemone import SystemOne
+from openjev_core.api.responses import error_response
+from openjev_core.api.routes import Routes
 from openjev_core.api.running import Running
 from openjev_core.api.tracing import Tracing
 from openjev_core.engine.engine import Engine
-from openjev_core.settings import is_loopback
+from openjev_core.errors import MethodNotAllowed, NotFound, OpenJevError, Unauthorized
+from openjev_core.settings import Settings, is_loopback
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False}
+"""FastAPI's own would record a request a second time, with what :class:`Tracing` and the log leave out."""
 
 
-class OpenJevApp(FastAPI):
-    """The application that serves an engine. Make it with :func:`create_app`.
-
-    Attributes:
-        engine: What it serves.
-        running: The evaluations that run now.
-        metrics: Their counts.
-    """
-
-    def __init__(self, engine: Engine, *, startup_seconds: float, tracing: Tracing) -> None:
-        document = openapi_document(engine.registry)
-        super().__init__(
-            title=document["info"]["title"],
-            version=document["info"]["version"],
-            openapi_url=None,
-            docs_url=None,
-            redoc_url=None,
-            redirect_slashes=False,
-        )
-        self.engine = engine
-        self.running = Running()
-        self.metrics = Metrics(engine)
-        self._document = document
-        keys = Keys(engine.settings.api_key)
-        # Starlette takes an endpoint that is no function for an ASGI application, with every method left to it.
-        self.router.routes[:] = [
-            StarletteRoute(path, endpoint) for path, endpoint in endpoints(self._routes(startup_seconds), keys).items()
-        ]
-        self.router.default = Endpoint(keys, {})
-        self._add_middleware(tracing)
-
-    def openapi(self) -> dict[str, Any]:
-        """The OpenAPI document, from the question types' own classes."""
-        return self._document
-
-    def build_middleware_stack(self) -> ASGIApp:
-        """The middleware that was added, around the routes.
-
-        FastAPI would put five more there: for errors, which every endpoint here answers itself; for the size of bodies,
-        which ``api/body.py`` limits; and for dependencies, of which there are none. Each costs every request.
-        """
-        app: ASGIApp = self.router
-        for middleware in reversed(self.user_middleware):
-            app = middleware.cls(app, *middleware.args, **middleware.kwargs)
-        return app
-
-    def _routes(self, startup_seconds: float) -> list[Route]:
-        engine = self.engine
-        routes = [
-            Route("POST", "/v1/systemone", SystemOne(engine, self.running)),
-            Route("GET", "/v1/models", always(models(engine))),
-            Route("GET", "/v1/limits", always(effective_limits(engine))),
-            Route("GET", "/metrics", self.metrics),
-            Route("GET", "/health", Health(engine, startup_seconds), keyed=False),
-            Route("GET", "/health/live", always(live()), keyed=False),
-            Route("GET", "/openapi.json", always(json_reply(200, self._document)), keyed=False),
-            *page_routes(),
-        ]
-        shown = engine.settings.debug_prompts
-        if is_loopback(engine.settings.host) if shown is None else shown:
-            routes.append(Route("POST", "/v1/prompts", Prompts(engine)))
-        return routes
-
-    def _add_middleware(self, tracing: Tracing) -> None:
-        """The last one added is the outermost."""
-        settings = self.engine.settings
-        if settings.cors_origins:
-            self.add_middleware(
-                CORSMiddleware,
-                allow_origins=settings.cors_origins,
-                allow_methods=("GET", "POST"),
-                allow_headers=("Authorization", "Content-Type", "Content-Encoding", "X-Request-Id"),
-                expose_headers=(
-                    "x-typesafe-request-id",
-                    "x-openjev-model",
-                    "x-openjev-prefix-tokens",
-                    "x-openjev-cached-tokens",
-                    "Server-Timing",
-                    "Retry-After",
-                ),
-            )
-        self.add_middleware(
-            Recorder,
-            metrics=self.metrics,
-            tracing=tracing,
-            log=RequestLog(settings.log_format),
-            proxies=TrustedProxies(settings.trusted_proxies),
-        )
-
-
-def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing | None = None) -> OpenJevApp:
+def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing | None = None) -> FastAPI:
     """The application that serves an engine, by the engine's own settings.
+
+    Its ``state`` has ``running``: the requests that are being answered.
 
     Args:
         engine: Open, and kept open for as long as the application is served.
@@ -130,8 +53,140 @@ def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing
         tracing: Where traces go; by the settings when ``None``.
 
     Raises:
-        SettingsError: A setting of the HTTP side is wrong.
+        StartupError: Tracing is switched on and not installed.
     """
-    if tracing is None:
-        tracing = Tracing.from_settings(engine.settings)
-    return OpenJevApp(engine, startup_seconds=startup_seconds, tracing=tracing)
+    settings = engine.settings
+    metrics = Metrics(engine)
+    recorder = Middleware(
+        Recorder,
+        metrics=metrics,
+        tracing=Tracing.from_settings(settings) if tracing is None else tracing,
+        log=RequestLog(settings.log_format),
+        proxies=TrustedProxies(settings.trusted_proxies),
+        patience=max(settings.body_timeout, 1.0),
+    )
+    document = openapi_document(engine.registry)
+    app = FastAPI(
+        title=document["info"]["title"],
+        version=document["info"]["version"],
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        telemetry=NO_TELEMETRY,
+        middleware=[recorder, *cors(settings), Middleware(InternalErrors)],
+        exception_handlers={OpenJevError: answer_error, HTTPException: answer_unrouted},
+    )
+    app.openapi = lambda: document  # type: ignore[method-assign] # FastAPI's documentation has it replaced like this
+    app.state.running = Running()
+    routes = Routes(engine, app.state.running, startup_seconds)
+    keyed = Keys(settings.api_key).checked
+    app.add_route("/v1/systemone", keyed(routes.systemone), methods=["POST"])
+    app.add_route("/v1/models", keyed(routes.models))
+    app.add_route("/v1/limits", keyed(routes.limits))
+    app.add_route("/metrics", keyed(metrics.response))
+    app.add_route("/health", routes.health)
+    app.add_route("/health/live", routes.live)
+    if is_loopback(settings.host) if settings.debug_prompts is None else settings.debug_prompts:
+        app.add_route("/v1/prompts", keyed(routes.prompts), methods=["POST"])
+    for path, page in page_routes().items():
+        app.add_route(path, page.response)
+    return app
+
+
+class Keys:
+    """The Bearer keys that are accepted. Holds digests alone, so that no log or traceback can show a key.
+
+    Args:
+        keys: When there are none, every request is accepted.
+    """
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._digests = tuple(sha256(key.encode()).digest() for key in keys)
+
+    def checked(self, handler: Handler) -> Handler:
+        """A handler for requests with one of the keys. It refuses others before it reads their bodies."""
+
+        async def handle(request: Request) -> Response:
+            if self._digests:
+                self.check(joined(request.headers, "authorization"))
+            return await handler(request)
+
+        return handle
+
+    def check(self, authorization: str) -> None:
+        """Accept or refuse an Authorization header, in a time that tells nothing of the keys.
+
+        Raises:
+            Unauthorized: It is missing, of another scheme, or holds none of the keys.
+        """
+        if not authorization:
+            raise Unauthorized("this server needs a key: send the header `Authorization: Bearer <key>`")
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            raise Unauthorized("the Authorization header is not of the form `Bearer <key>`")
+        digest = sha256(token.strip().encode("latin-1")).digest()
+        # Every key is compared, the matching one too, so that its place does not show either.
+        if not any([hmac.compare_digest(digest, known) for known in self._digests]):  # noqa: C419
+            raise Unauthorized("the key is not one that this server accepts")
+
+
+def cors(settings: Settings) -> list[Middleware]:
+    """The middleware that lets browsers call from other origins; none unless origins are configured."""
+    if not settings.cors_origins:
+        return []
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=("GET", "POST"),
+            allow_headers=("Authorization", "Content-Type", "Content-Encoding", "X-Request-Id"),
+            expose_headers=(
+                "x-typesafe-request-id",
+                "x-openjev-model",
+                "x-openjev-prefix-tokens",
+                "x-openjev-cached-tokens",
+                "Server-Timing",
+                "Retry-After",
+            ),
+        )
+    ]
+
+
+@frozen
+class InternalErrors:
+    """Answers requests that end in an error which nobody expected.
+
+    FastAPI's handler for these stands outside the middleware and raises the error again, so the response would have no
+    request id, and the server would log the error with all that its message quotes.
+    """
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one scope."""
+        try:
+            await self.app(scope, receive, send)
+        except ClientDisconnect:
+            raise
+        except Exception as error:
+            exchange: Exchange = scope["state"]["exchange"]
+            if exchange.status is not None:
+                raise
+            exchange.error = error
+            await error_response(error, exchange.request_id)(scope, receive, send)
+
+
+async def answer_error(request: Request, error: OpenJevError) -> Response:
+    """The response to a request that ended in one of openjev's own errors."""
+    request.state.exchange.error = error
+    return error_response(error, request.state.exchange.request_id)
+
+
+async def answer_unrouted(request: Request, refusal: HTTPException) -> Response:
+    """The response to a request for which there is no route: what FastAPI itself refuses."""
+    path = request.state.exchange.path[:200]
+    if allow := (refusal.headers or {}).get("Allow"):
+        allowed = sorted(allow.split(", "))
+        message = f"{path} does not take {request.method[:40]!r}, only {', '.join(allowed)}"
+        return await answer_error(request, MethodNotAllowed(message, allowed))
+    return await answer_error(request, NotFound(f"there is no route {path!r}; GET / lists them"))

@@ -1,64 +1,155 @@
-"""The guard before a JSON body: its media type, its coding, its size and the time that it takes to arrive."""
+"""A JSON body on its way in: its media type, its content coding, its size and the time that it takes to arrive.
+
+A compressed body is kept as it arrives and decompressed once it is whole. So what a slow client makes the server hold
+is what it has sent, never what that expands to.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import sys
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
 
-from openjev_core.api.decompression import Decompression, decompression_of
-from openjev_core.api.incoming import Incoming
-from openjev_core.errors import BodyTimeout, BodyTooLarge, UnsupportedBody
+from starlette.requests import Request
+
+from openjev_core.api.exchange import joined
+from openjev_core.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedBody
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+MAX_MEMBERS = 64
+"""Most gzip members or zstd frames in one body. The decoders copy what follows a member, so a body of many empty ones
+would be copied as often as it has members."""
+
+ZSTD_WINDOW_LOG = 23
+"""Largest zstd window, 8 MiB: what RFC 9659 obliges a recipient to accept over HTTP, and no more."""
 
 
-async def read_body(incoming: Incoming, headers: Mapping[bytes, bytes], *, limit: int, seconds: float) -> bytes:
-    """The whole body, decompressed.
+class Decoder(Protocol):
+    """The part of the standard library's incremental decompressors that is used here."""
+
+    @property
+    def eof(self) -> bool:
+        """True when the member has ended."""
+        ...
+
+    @property
+    def unused_data(self) -> bytes:
+        """The bytes after the member's end."""
+        ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        """The next bytes, ``max_length`` at most."""
+        ...
+
+
+def zstd_decoder() -> Decoder:
+    """A decoder for one zstd frame."""
+    decoder: Decoder = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG})
+    return decoder
+
+
+CODINGS: dict[str, tuple[Callable[[], Decoder], int]] = {
+    "zstd": (zstd_decoder, MAX_MEMBERS),
+    "gzip": (partial(zlib.decompressobj, 31), MAX_MEMBERS),
+    "deflate": (partial(zlib.decompressobj, 15), 1),
+}
+"""Content coding to the maker of a decoder for one member, and to the most members that a body may have."""
+
+
+async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
+    """The whole body of a request, decompressed.
 
     Args:
-        incoming: Where it comes from.
-        headers: The request's, lower-case names.
+        request: Its body has not been read yet.
         limit: Most bytes, counted after decompression.
         seconds: How long it may take to arrive.
 
     Raises:
-        UnsupportedBody: Its media type or coding is not read.
-        BodyTooLarge: It is over the limit; found from its headers where they tell, else when the limit is passed.
+        UnsupportedBody: Its media type or content coding is not read.
+        BodyTooLarge: It is over the limit: by its headers, by what has arrived, or once it is decompressed.
         MalformedBody: It does not decompress.
         BodyTimeout: It did not arrive in time.
-        ClientGone: The client went away.
+        ClientDisconnect: The client went away.
     """
-    media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if media_type.startswith(b"multipart/"):
+    if request.headers.get("content-type", "").strip().lower().startswith("multipart/"):
         raise UnsupportedBody("multipart bodies are not read, since images are not; send application/json")
-    decompression = decompression_of(headers.get(b"content-encoding", b"").decode("latin-1"))
+    coding = content_coding(joined(request.headers, "content-encoding"))
     # What does not compress grows a little instead: deflate adds 5 bytes to each 16 KiB, and a header.
-    wire_limit = limit if decompression is None else limit + limit // 1000 + 1024
-    length = headers.get(b"content-length", b"")
-    if length.isdigit() and (len(length) > 15 or int(length) > wire_limit):  # noqa: PLR2004 - no int of hostile length
+    wire_limit = limit if coding is None else limit + limit // 1000 + 1024
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and (len(length) > 15 or int(length) > wire_limit):  # noqa: PLR2004 - no int of hostile length
         raise too_large(limit)
+    received = bytearray()
     try:
         async with asyncio.timeout(seconds):
-            return await collect(incoming, decompression, limit, wire_limit)
+            async for piece in request.stream():
+                if len(received) + len(piece) > wire_limit:
+                    raise too_large(limit)
+                received += piece
     except TimeoutError:
         raise BodyTimeout(f"the body did not arrive within {seconds:g} seconds") from None
+    return bytes(received) if coding is None else decompressed(bytes(received), coding, limit)
 
 
-async def collect(incoming: Incoming, decompression: Decompression | None, limit: int, wire_limit: int) -> bytes:
-    """The body as one string of bytes; see :func:`read_body`."""
-    received = 0
-    size = 0
-    pieces: list[bytes] = []
-    async for chunk in incoming.chunks():
-        received += len(chunk)
-        if received > wire_limit:
+def content_coding(content_encoding: str) -> str | None:
+    """The one coding that a Content-Encoding header names; ``None`` for identity.
+
+    Raises:
+        UnsupportedBody: It names a coding that is not read, or several.
+    """
+    codings = [word.strip().lower() for word in content_encoding.split(",")]
+    codings = [coding for coding in codings if coding not in ("", "identity")]
+    if not codings:
+        return None
+    if len(codings) > 1 or codings[0] not in CODINGS:
+        raise UnsupportedBody(
+            f"content-encoding {content_encoding[:80]!r} is not read; send one of zstd, gzip, deflate, identity"
+        )
+    return codings[0]
+
+
+def decompressed(data: bytes, coding: str, limit: int) -> bytes:
+    """A whole body, decompressed. No more than ``limit`` bytes and one are ever written.
+
+    Args:
+        data: The body as it arrived.
+        coding: A key of :data:`CODINGS`.
+        limit: Most bytes of the result.
+
+    Raises:
+        BodyTooLarge: It expands to more.
+        MalformedBody: It is not of this coding, is cut short, or goes on after its end.
+    """
+    make_decoder, most = CODINGS[coding]
+    members: list[bytes] = []
+    room = limit
+    while data or not members:
+        if len(members) == most:
+            raise MalformedBody(
+                f"the body goes on after the end of its {coding} data"
+                if most == 1
+                else f"the body is made of more than {most} {coding} members; send it as one"
+            )
+        decoder = make_decoder()
+        try:
+            member = decoder.decompress(data, room + 1)
+        except (zlib.error, zstd.ZstdError, EOFError) as error:
+            raise MalformedBody(f"the body is no valid {coding}: {error}") from None
+        if len(member) > room:
             raise too_large(limit)
-        for piece in (chunk,) if decompression is None else decompression.feed(chunk):
-            size += len(piece)
-            if size > limit:
-                raise too_large(limit)
-            pieces.append(piece)
-    if decompression is not None:
-        decompression.finish()
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if not decoder.eof:
+            raise MalformedBody(f"the body is no whole {coding}: it ends too early; was it cut short?")
+        room -= len(member)
+        members.append(member)
+        data = decoder.unused_data
+    return b"".join(members)
 
 
 def too_large(limit: int) -> BodyTooLarge:

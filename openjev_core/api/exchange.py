@@ -1,65 +1,48 @@
-"""One request and what came of it, and the types of the ASGI interface as they are used here."""
+"""One request and what came of it: its id, its path, who sent it, and how it ended."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from typing import Any
+import secrets
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from urllib.parse import unquote
 
-from attrs import define, field, frozen
+from attrs import define, field
+from starlette.datastructures import Headers
 
 from openjev_core.engine.evaluation import Evaluation
 from openjev_core.engine.request import Request
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-Header = tuple[bytes, bytes]
-
-
-@frozen
-class Reply:
-    """A whole response.
-
-    Attributes:
-        status: HTTP status code.
-        body: Its bytes; they leave with a content-length.
-        headers: Everything but content-length and the request id. Names in lower case, as HTTP/2 wants them.
-    """
-
-    status: int
-    body: bytes
-    headers: tuple[Header, ...] = ()
+SANE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}", re.ASCII)
+WHOLE_URL = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
+ENCODED = re.compile(rb"%(?=2f|0a)", re.IGNORECASE)
 
 
 @define(kw_only=True, eq=False)
 class Exchange:
-    """What is known of a request, filled in while it is answered; the log, the metrics and the traces read it.
+    """What is known of a request. It is filled in while the request is answered; log, metrics and traces read it.
 
     Attributes:
         request_id: On the response, in the log and in traces.
-        method: As sent.
+        method: As the client sent it.
         path: Without the query; see :func:`path_of`.
         client: Address of the client, or of the proxy before it where proxies are not trusted.
-        headers: Lower-case name to value; repeated headers are joined by a comma.
-        started: ``time.perf_counter()`` on arrival.
-        route: Path of the matching route; ``other`` when there is none.
-        status: The response's, once it is on its way; ``None`` when there was none.
-        questions: Question id to question type of a structured request, in request order.
+        headers: The request's headers.
+        started: ``time.perf_counter()`` when the request arrived.
+        route: Path of the route that matched; ``other`` when none did.
+        status: Status code of the response; ``None`` until its headers are sent.
+        questions: Question id to name of its type, in request order; empty until the questions are structured.
         evaluation: What the engine answered.
-        error: Why there was no answer.
-        hung_up: The client went away before the response.
+        error: The reason why there was no answer.
+        hung_up: True when the client went away before the response.
     """
 
     request_id: str
     method: str
     path: str
     client: str
-    headers: Mapping[bytes, bytes]
+    headers: Headers
     started: float
     route: str = "other"
     status: int | None = None
@@ -73,19 +56,68 @@ class Exchange:
         self.questions = request.types
 
 
-def path_of(scope: Scope) -> str:
-    """A request's path, decoded, but for slashes that were sent encoded: those are no separators."""
-    path: str = scope["path"]
-    # hypercorn has decoded those, too.
-    raw: bytes = scope.get("raw_path") or b""
-    if b"%2f" not in raw.lower():
-        return path
-    return "%2F".join(unquote(part) for part in re.split("%2[Ff]", raw.decode("latin-1")))
+def joined(headers: Headers, name: str) -> str:
+    """The values of a header, joined by commas where it was sent several times; empty where it was not sent."""
+    return ", ".join(headers.getlist(name))
 
 
-def joined_headers(headers: Iterable[Header]) -> dict[bytes, bytes]:
-    """Header name to value, repeated headers joined by a comma as HTTP allows."""
-    joined: dict[bytes, bytes] = {}
-    for name, value in headers:
-        joined[name] = joined[name] + b", " + value if name in joined else value
-    return joined
+def request_id_for(inbound: str) -> str:
+    """The id of a request.
+
+    Args:
+        inbound: Value of its ``x-request-id`` header. It is taken where it can stand in a header and in a log line.
+    """
+    return inbound if SANE_ID.fullmatch(inbound) else "req_" + secrets.token_hex(16)
+
+
+def path_of(raw_path: bytes) -> str:
+    """The path of a request, decoded.
+
+    Proxies are sent a whole URL, and HTTP has every server accept one: its path counts. An encoded slash separates
+    nothing and an encoded line break ends nothing, so both stay encoded, or routes would take them for the real ones.
+
+    Args:
+        raw_path: Target of the request up to the query, as it was sent.
+    """
+    whole = WHOLE_URL.match(raw_path)
+    path = raw_path if whole is None else raw_path[whole.end() :] or b"/"
+    return unquote(ENCODED.sub(b"%25", path).decode("latin-1"))
+
+
+class TrustedProxies:
+    """The proxies whose ``x-forwarded-for`` is believed.
+
+    Args:
+        addresses: Addresses and networks in CIDR notation. The settings have checked them.
+    """
+
+    def __init__(self, addresses: Iterable[str]) -> None:
+        self._networks: list[IPv4Network | IPv6Network] = [ip_network(text) for text in addresses]
+
+    def client(self, peer: str, forwarded_for: str) -> str:
+        """The client's address: the last one in the header that is no trusted proxy's, or else the peer's.
+
+        The header is read only when the peer is trusted, and only as far back as trusted proxies wrote it.
+
+        Args:
+            peer: Address at the other end of the connection.
+            forwarded_for: Value of the ``x-forwarded-for`` header; empty when there is none.
+        """
+        if not self._networks or not self._trusts(peer):
+            return peer
+        client = peer
+        for hop in reversed(forwarded_for.split(",")):
+            try:
+                client = str(ip_address(hop.strip()))
+            except ValueError:
+                return client
+            if not self._trusts(client):
+                return client
+        return client
+
+    def _trusts(self, text: str) -> bool:
+        try:
+            address = ip_address(text)
+        except ValueError:
+            return False
+        return any(address.version == network.version and address in network for network in self._networks)

@@ -17,9 +17,10 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.multiprocess import MultiProcessCollector
+from starlette.requests import Request
+from starlette.responses import Response
 
-from openjev_core.api.exchange import Exchange, Reply
-from openjev_core.api.incoming import Incoming
+from openjev_core.api.exchange import Exchange
 from openjev_core.engine.engine import Engine
 from openjev_core.errors import BackendError, OpenJevError, PluginError
 
@@ -28,7 +29,7 @@ PREPARE_SECONDS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0
 
 
 class Metrics:
-    """Counts what happens in one app, in a registry of its own; the handler of ``GET /metrics``."""
+    """The counts of what happens in one app, in a registry of their own."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -109,12 +110,12 @@ class Metrics:
         elif isinstance(error, OpenJevError):
             self._rejections.labels(error.error_type).inc()
 
-    async def __call__(self, _exchange: Exchange, _incoming: Incoming) -> Reply:
-        """The metrics as Prometheus reads them: of all workers, where there are several."""
+    async def response(self, _request: Request) -> Response:
+        """``GET /metrics``: the metrics as Prometheus reads them, of all workers where there are several."""
         self._observe_load()
         self._tasks.set(len(asyncio.all_tasks()))
         registry = self.registry
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return Reply(200, generate_latest(registry), ((b"content-type", CONTENT_TYPE_PLAIN_0_0_4.encode()),))
+        return Response(generate_latest(registry), headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})

@@ -27,8 +27,6 @@ ASKING = "Questions"
 TELLING = "Server"
 
 BODY_ERRORS = ("400", "408", "413", "415", "422")
-HEAD_ERRORS = ("400", "408", "431")
-"""What the protocol itself answers, on any route."""
 
 
 def openapi_document(registry: Registry) -> dict[str, Any]:
@@ -127,7 +125,7 @@ def systemone(registry: Registry) -> dict[str, Any]:
 
 def prompts(registry: Registry) -> dict[str, Any]:
     """The debugging operation."""
-    failures = ("401", "404", *BODY_ERRORS, "431", "500")
+    failures = ("401", "404", *BODY_ERRORS, "431", "500", "503", "504", "529")
     return {
         "operationId": "previewPrompts",
         "tags": [ASKING],
@@ -168,7 +166,7 @@ def example_request(registry: Registry) -> dict[str, Any]:
 
 def told(operation: str, summary: str, schema: str, *, keyed: bool = True) -> dict[str, Any]:
     """An operation that takes nothing and tells something."""
-    failures = ("401", *HEAD_ERRORS) if keyed else HEAD_ERRORS
+    failures = ("400", "401", "431") if keyed else ("400", "431")
     return {
         "operationId": operation,
         "tags": [TELLING],

@@ -134,17 +134,17 @@ SCHEMAS: dict[str, Any] = {
 }
 
 ERRORS = {
-    "400": "A body that does not decompress, or malformed HTTP.",
+    "400": "A body that does not decompress, or that has two lengths. Malformed HTTP gets the status alone.",
     "401": "A missing or wrong key.",
     "404": "No such route here.",
-    "408": "The request did not arrive in time.",
+    "408": "The body did not arrive in time.",
     "413": "The body is over the limit, counted after decompression.",
     "415": "A content coding other than zstd, gzip, deflate or identity, or a multipart body.",
     "422": "The request is wrong. Nothing was inferred.",
-    "431": "The request line and headers are over the limit.",
+    "431": "The request line and headers are over the limit. This status comes alone, without an id.",
     "500": "A question type broke its contract.",
     "502": "The backend answered with something that is no distribution.",
-    "503": "The backend does not answer, or the server stops.",
+    "503": "The backend does not answer, the server stops, or it receives too many bodies at once.",
     "504": "The evaluation ran out of time.",
     "529": "As many evaluations are running as are admitted.",
 }
@@ -152,6 +152,8 @@ ERRORS = {
 
 def response(status: str, description: str) -> dict[str, Any]:
     """An error's response."""
+    if status == "431":
+        return {"description": description}
     headers = ["x-typesafe-request-id"]
     headers += {"401": ["WWW-Authenticate"], "503": ["Retry-After"], "529": ["Retry-After"]}.get(status, [])
     schema = "ValidationError" if status == "422" else "Error"

@@ -1,69 +1,95 @@
-"""The evaluations that run now, each ended when its client hangs up or the server stops."""
+"""The requests that are being answered now. Each ends early when its client hangs up or when the server stops."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from attrs import define
+from starlette.requests import ClientDisconnect, Request
 
-from openjev_core.api.incoming import ClientGone, Incoming
 from openjev_core.errors import Stopping
-
-T = TypeVar("T")
 
 
 @define(eq=False)
 class Run:
-    """One evaluation's task, and why it was ended early."""
+    """The work on one request.
 
-    task: asyncio.Task[object]
+    Attributes:
+        limit: Ends the work when its time is set: asyncio's own means of cancelling a part of a task.
+        reason: What the work raises when it is ended early.
+        over: True once the work has ended by itself.
+    """
+
+    limit: asyncio.Timeout
     reason: Exception | None = None
     over: bool = False
 
     def end(self, reason: Exception) -> None:
-        """Cancel the evaluation, which then raises ``reason``. Once it is over this does nothing."""
+        """Cancel the work, which then raises ``reason``. Does nothing when it is over or is being ended already."""
         if not self.over and self.reason is None:
             self.reason = reason
-            self.task.cancel()
+            self.limit.reschedule(asyncio.get_running_loop().time())
+
+    @contextmanager
+    def watching(self, request: Request) -> Iterator[None]:
+        """End the work when the client goes away, for the length of the block. The body has been read before it."""
+        watch = asyncio.create_task(hang_up(request))
+        watch.add_done_callback(lambda done: None if done.cancelled() else self.end(ClientDisconnect()))
+        try:
+            yield
+        finally:
+            watch.cancel()
 
 
 class Running:
-    """The evaluations of one app."""
+    """The requests that one application is answering."""
 
     def __init__(self) -> None:
         self._runs: set[Run] = set()
+        self._none = asyncio.Event()
+        self._none.set()
 
     def __len__(self) -> int:
         return len(self._runs)
 
-    def stop(self) -> None:
-        """End every evaluation; their clients are told that the server stops."""
-        for run in tuple(self._runs):
-            run.end(Stopping("the server is stopping; send the request again"))
-
-    async def until_hang_up(self, incoming: Incoming, evaluation: Awaitable[T]) -> T:
-        """Run an evaluation in this task, for as long as its client is there.
+    @asynccontextmanager
+    async def entered(self) -> AsyncIterator[Run]:
+        """The block is work that can be ended early.
 
         Raises:
-            ClientGone: The client went away; the evaluation was cancelled.
-            Stopping: The server stops; the evaluation was cancelled.
+            Stopping: The server stops; the work was cancelled.
+            ClientDisconnect: The client went away; the work was cancelled.
         """
-        task = asyncio.current_task()
-        assert task is not None, "called from a coroutine"  # noqa: S101 - for the type checker
-        run = Run(task)
-        self._runs.add(run)
-        watch = asyncio.create_task(incoming.hang_up())
-        watch.add_done_callback(lambda done: None if done.cancelled() else run.end(ClientGone()))
+        run = Run(asyncio.timeout(None))
         try:
-            return await evaluation
-        except asyncio.CancelledError:
-            # Cancelled from outside as well: then that counts.
-            if run.reason is None or task.uncancel() > 0:
+            async with run.limit:
+                self._runs.add(run)
+                self._none.clear()
+                try:
+                    yield run
+                finally:
+                    run.over = True
+                    self._runs.discard(run)
+                    if not self._runs:
+                        self._none.set()
+        except TimeoutError:
+            if run.reason is None:
                 raise
             raise run.reason from None
-        finally:
-            run.over = True
-            self._runs.discard(run)
-            watch.cancel()
+
+    async def finish(self, seconds: float) -> None:
+        """Wait until no request is being answered; after ``seconds``, tell the clients of the rest to try again."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._none.wait()
+        except TimeoutError:
+            for run in tuple(self._runs):
+                run.end(Stopping("the server is stopping; send the request again"))
+
+
+async def hang_up(request: Request) -> None:
+    """Return when the client has gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

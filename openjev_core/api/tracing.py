@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Protocol
 
-from openjev_core.api.exchange import Exchange
+from openjev_core.api.exchange import Exchange, joined
 from openjev_core.errors import StartupError
 from openjev_core.settings import Settings
 
@@ -60,9 +60,7 @@ class Tracing:
         ended = time.time_ns()
         started = ended - int((time.perf_counter() - exchange.started) * 1e9)
         carrier = {
-            name: exchange.headers[name.encode()].decode("latin-1")
-            for name in ("traceparent", "tracestate")
-            if name.encode() in exchange.headers
+            name: joined(exchange.headers, name) for name in ("traceparent", "tracestate") if name in exchange.headers
         }
         span = self._tracer.start_span(
             f"{exchange.method[:20]} {exchange.route}",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from openjev_core.api.app import create_app
-from openjev_core.api.serving.server import Server, address_of, bound_socket
+from openjev_core.api.serving.server import address_of, bound_socket, serve
 from openjev_core.engine.engine import Engine
 from openjev_core.settings import Settings
 
@@ -29,13 +29,13 @@ def live_server(make_engine: Callable[[], Engine]) -> Iterator[str]:
     found: dict[str, str] = {}
     running: dict[str, tuple[asyncio.AbstractEventLoop, asyncio.Event]] = {}
 
-    async def serve() -> None:
+    async def main() -> None:
         settings = Settings(port=0, grace_period=1.0)
         stop = asyncio.Event()
         running["server"] = asyncio.get_running_loop(), stop
         with bound_socket(settings) as sock:
             found["url"] = address_of(sock, settings)
-            await Server(create_app(make_engine()), settings, sock).serve(stop, accept)
+            await serve(create_app(make_engine()), settings, sock, stop, accept)
 
     def accept() -> None:
         accepting.set()
@@ -43,7 +43,7 @@ def live_server(make_engine: Callable[[], Engine]) -> Iterator[str]:
 
     def run() -> None:
         try:
-            asyncio.run(serve())
+            asyncio.run(main())
         finally:
             ready.set()  # whoever waits must not wait for a server that failed
 

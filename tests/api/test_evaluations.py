@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -11,24 +10,17 @@ import httpx
 import pytest
 from live_server import live_server
 from raw_http import connection, exchange, post, request
+from starlette.testclient import TestClient
 from toy_model import ToyBackend, toy_model
+from until import eventually
 
-from openjev_core.api.routes.service import models
+from openjev_core.api.app import create_app
 from openjev_core.engine.engine import engine_for
 from openjev_core.errors import BackendError, BackendUnavailable
 from openjev_core.plugins.registry import load_registry
 from openjev_core.settings import Settings
 
 REQUEST = json.loads(request())
-
-
-def eventually(condition, seconds=5):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def test_the_answer_comes_with_its_headers(server):
@@ -67,7 +59,7 @@ def test_a_hang_up_cancels_the_evaluation_and_frees_its_place(slow):
         assert 1 == slow.engine.in_flight
     assert eventually(lambda: slow.engine.in_flight == 0)
     assert 1 == slow.backend.cancelled
-    assert 0 == len(slow.app.running)
+    assert 0 == len(slow.app.state.running)
     metrics = httpx.get(slow.url + "/metrics").text
     assert "openjev_hang_ups_total 1.0" in metrics
     assert 'status="499"' not in metrics
@@ -158,7 +150,7 @@ def test_models_are_told_in_both_shapes(server):
 
 def released(**fields):
     engine = engine_for(toy_model(**fields), Settings(), load_registry())
-    (_, own) = json.loads(models(engine).body)["models"]
+    (_, own) = TestClient(create_app(engine)).get("/v1/models").json()["models"]
     return own["release_date"], own["description"]
 
 

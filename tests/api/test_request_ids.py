@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from raw_http import exchange, post, request
 
-from openjev_core.api.request_id import request_id_for
+from openjev_core.api.exchange import request_id_for
 
 
 @pytest.mark.parametrize("inbound", ["abc", "req_1-2.3", "a/b:c+d=e@f", "x" * 128])
@@ -26,4 +26,4 @@ def test_two_ids_are_none(server):
 
 
 def test_each_request_gets_its_own():
-    assert 1000 == len({request_id_for(None) for _ in range(1000)})
+    assert 1000 == len({request_id_for("") for _ in range(1000)})

@@ -6,16 +6,18 @@ import asyncio
 import multiprocessing
 import os
 import signal
+from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 from openjev_process import serving
-from short_work import one_fails
+from short_work import hangs, one_fails
 from tiny_tokenizer import write_tiny_tokenizer
+from until import eventually
 
 from openjev_core.api.serving.server import bound_socket
-from openjev_core.api.serving.workers import run_workers, shares_of
+from openjev_core.api.serving.workers import METRICS_FOLDER, run_workers, shares_of, stop_all, stop_with_parent
 from openjev_core.errors import SettingsError, StartupError
 from openjev_core.settings import Settings
 
@@ -66,8 +68,8 @@ async def test_they_serve_count_and_stop_together(two_workers):
     for _ in range(10):
         async with httpx.AsyncClient(timeout=20) as client:
             assert 200 == (await client.post(f"{url}/v1/systemone", json=REQUEST)).status_code
-            metrics = (await client.get(f"{url}/metrics")).text
-    assert 'openjev_requests_total{route="/v1/systemone",status="200"} 10.0' in metrics
+    counted = 'openjev_requests_total{route="/v1/systemone",status="200"} 10.0'
+    assert await asyncio.to_thread(eventually, lambda: counted in httpx.get(f"{url}/metrics").text)
     assert "2 workers, each with 8 evaluations and 32 backend calls at once" in child.log
     assert 0 == await asyncio.to_thread(child.stop)
     assert [] == [worker for worker in workers if worker.is_running()]
@@ -82,13 +84,56 @@ def test_when_one_ends_by_itself_all_end():
     assert [] == multiprocessing.active_children()
 
 
+def test_those_that_hang_share_one_time_limit():
+    settings = Settings(grace_period=2.0)
+    spawn = multiprocessing.get_context("spawn")
+    with bound_socket(Settings(port=0)) as sock:
+        workers = [spawn.Process(target=hangs, args=(settings, sock, number)) for number in range(2)]
+        for worker in workers:
+            worker.start()
+        assert eventually(lambda: all(ignores_sigterm(worker) for worker in workers), 30)
+        assert [-9, -9] == stop_all(workers, settings.grace_period)
+
+
+def ignores_sigterm(worker):
+    mask = next(line for line in Path(f"/proc/{worker.pid}/status").read_text().splitlines() if "SigIgn" in line)
+    return bool(int(mask.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
 @pytest.mark.anyio
-async def test_when_the_parent_is_killed_the_workers_end(two_workers):
-    child, _, workers = two_workers
+async def test_when_the_parent_is_killed_the_workers_end_and_leave_nothing(two_workers):
+    await asyncio.to_thread(kill_the_parent, *two_workers)
+
+
+def kill_the_parent(child, _url, workers):
+    folder = Path(workers[0].environ()[METRICS_FOLDER])
+    assert folder.exists()
     os.kill(child.process.pid, signal.SIGKILL)
-    await asyncio.to_thread(child.process.wait)
-    _, alive = await asyncio.to_thread(psutil.wait_procs, workers, 20)
+    child.process.wait()
+    _, alive = psutil.wait_procs(workers, 20)
     assert [] == alive
+    assert not folder.exists()
+
+
+@pytest.mark.anyio
+async def test_a_worker_hears_once_that_its_parent_is_gone(monkeypatch):
+    class Parent:
+        def __init__(self):
+            self.sentinel, writer = os.pipe()
+            os.close(writer)
+
+    class Stop:
+        heard = 0
+
+        def set(self):
+            self.heard += 1
+
+    stop = Stop()
+    monkeypatch.setattr(multiprocessing, "parent_process", Parent)
+    stop_with_parent(stop)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert 1 == stop.heard
 
 
 @pytest.mark.anyio

@@ -132,13 +132,19 @@ ACCEPTED = [
     ("long id", body(questions={"x" * 100_000: NOUL})),
 ]  # fmt: skip
 
+# A proxy that believes the length takes the last line for a part of the body, a server that believes the chunks for the
+# beginning of the next client's request.
+TWO_LENGTHS = (
+    b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    b"GET /v1/models HTTP/1.1\r\nHost: smuggled\r\n\r\n"
+)
+
 CHUNKED = b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 MALFORMED = [
     ("no HTTP", b"hello\r\n\r\n"),
     ("TLS hello", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 64 + b"\r\n\r\n"),
     ("no version", b"GET /\r\n\r\n"),
-    ("unknown version", b"GET / HTTP/9.9\r\nHost: x\r\n\r\n"),
     ("no host", b"GET /health/live HTTP/1.1\r\n\r\n"),
     ("two hosts", b"GET /health/live HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
     ("space in path", b"GET /a b HTTP/1.1\r\nHost: x\r\n\r\n"),
@@ -150,11 +156,6 @@ MALFORMED = [
     ("word length", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: ten\r\n\r\n"),
     ("negative length", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n"),
     ("two lengths", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
-    (
-        "a length and chunks",
-        b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    ),
-    ("a later version", b"GET /health/live HTTP/1.2\r\nHost: x\r\n\r\n"),
     ("unknown transfer coding", b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n"),
     ("bad chunk size", CHUNKED + b"zz\r\n"),
     ("endless chunk size", CHUNKED + b"1" * 50 + b"\r\n"),

@@ -10,7 +10,7 @@ from attrs import frozen
 from toy_model import ToyBackend, toy_model
 
 from openjev_core.api.app import create_app
-from openjev_core.api.serving.server import Server, address_of, bound_socket
+from openjev_core.api.serving.server import address_of, bound_socket, serve
 from openjev_core.engine.engine import engine_for
 from openjev_core.plugins.registry import load_registry
 from openjev_core.settings import Settings
@@ -62,7 +62,7 @@ def live_server(*, registry=None, backend=None, tracing=None, **settings):
                 )  # fmt: skip
                 ready.set()
 
-            await Server(app, settings, sock).serve(stop, started)
+            await serve(app, settings, sock, stop, started)
 
     def run():
         try:

@@ -11,9 +11,8 @@ import sys
 from toy_model import ToyBackend, toy_model
 
 from openjev_core.api.app import create_app
-from openjev_core.api.serving.process import run_on_loop
-from openjev_core.api.serving.server import Server, address_of, bound_socket
-from openjev_core.api.serving.stopping import stop_on_signals
+from openjev_core.api.serving.process import run_on_loop, stop_on_signals
+from openjev_core.api.serving.server import address_of, bound_socket, serve
 from openjev_core.engine.engine import engine_for
 from openjev_core.plugins.registry import load_registry
 from openjev_core.settings import load_settings
@@ -24,8 +23,8 @@ async def main(seconds, flags):
     stop = asyncio.Event()
     engine = engine_for(toy_model(ToyBackend(seconds=seconds)), settings, load_registry())
     with stop_on_signals(stop), bound_socket(settings) as sock:
-        server = Server(create_app(engine), settings, sock)
-        await server.serve(stop, lambda: print(address_of(sock, settings), flush=True))
+        url = address_of(sock, settings)
+        await serve(create_app(engine), settings, sock, stop, lambda: print(url, flush=True))
 
 
 if __name__ == "__main__":

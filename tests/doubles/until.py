@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 
 async def until(condition, seconds=20):
@@ -10,3 +11,13 @@ async def until(condition, seconds=20):
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.001)
+
+
+def eventually(condition, seconds=10):
+    """Whether ``condition()`` becomes true, for tests that are no coroutines."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from hashlib import sha256
 
 from attrs import frozen
+from starlette.requests import Request
+from starlette.responses import Response
 
-from openjev_core.api.exchange import Exchange, Header, Reply
-from openjev_core.api.incoming import Incoming
+from openjev_core.api.exchange import joined
+from openjev_core.api.responses import NO_SNIFFING
 
-REVALIDATE = b"no-cache"
-"""Kept by browsers, and asked for again each time by its ETag."""
+REVALIDATE = "no-cache"
+"""Browsers keep it, and ask each time whether its ETag is still the same."""
 
-IMMUTABLE = b"public, max-age=31536000, immutable"
-"""Never asked for again: for paths that change whenever their content does."""
+IMMUTABLE = "public, max-age=31536000, immutable"
+"""Browsers keep it and never ask again: for paths that change whenever their content does."""
 
 MEDIA_TYPES = {
-    ".css": b"text/css; charset=utf-8",
-    ".html": b"text/html; charset=utf-8",
-    ".js": b"text/javascript; charset=utf-8",
-    ".svg": b"image/svg+xml",
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
 }
 
 WORTH_COMPRESSING = 1024
@@ -36,16 +38,15 @@ class Representation:
 
     Attributes:
         body: Its bytes, as they leave.
-        headers: Its content coding, if any, and its entity tag.
+        headers: Its entity tag, and its content coding if it has one.
     """
 
     body: bytes
-    headers: tuple[Header, ...]
-    etag: bytes
+    headers: Mapping[str, str]
 
 
 class Asset:
-    """A handler that gives out one file. What it holds is read on the first request for it.
+    """One file to give out. It is read on the first request for it, and compressed once.
 
     Args:
         suffix: The file's, which tells its media type: a key of :data:`MEDIA_TYPES`.
@@ -55,49 +56,48 @@ class Asset:
     """
 
     def __init__(
-        self, suffix: str, read: Callable[[], bytes], *, caching: bytes, headers: tuple[Header, ...] = ()
+        self, suffix: str, read: Callable[[], bytes], *, caching: str, headers: Mapping[str, str] | None = None
     ) -> None:
         self._read = read
-        self._headers: tuple[Header, ...] = (
-            (b"content-type", MEDIA_TYPES[suffix]),
-            (b"cache-control", caching),
-            (b"vary", b"accept-encoding"),
-            (b"x-content-type-options", b"nosniff"),
-            *headers,
-        )
+        self._headers = {
+            "content-type": MEDIA_TYPES[suffix],
+            "cache-control": caching,
+            "vary": "accept-encoding",
+            **NO_SNIFFING,
+            **(headers or {}),
+        }
 
-    async def __call__(self, exchange: Exchange, _incoming: Incoming) -> Reply:
-        """The file, compressed for those who take it so; 304 for those who have it."""
+    async def response(self, request: Request) -> Response:
+        """The file, compressed for clients that accept that; 304 for clients that have it."""
         plain, compressed = await asyncio.to_thread(lambda: self._representations)
-        chosen = compressed if takes_gzip(exchange.headers.get(b"accept-encoding", b"")) else plain
-        headers = (*self._headers, *chosen.headers)
-        if has_it(exchange.headers.get(b"if-none-match", b""), chosen.etag):
-            return Reply(304, b"", headers)
-        return Reply(200, chosen.body, headers)
+        chosen = compressed if accepts_gzip(joined(request.headers, "accept-encoding")) else plain
+        headers = {**self._headers, **chosen.headers}
+        if names_tag(joined(request.headers, "if-none-match"), chosen.headers["etag"]):
+            return Response(status_code=304, headers=headers)
+        return Response(chosen.body, headers=headers)
 
     @cached_property
     def _representations(self) -> tuple[Representation, Representation]:
         body = self._read()
-        digest = sha256(body).hexdigest()[:32].encode()
-        plain = Representation(body, ((b"etag", b'"%s"' % digest),), b'"%s"' % digest)
+        digest = sha256(body).hexdigest()[:32]
+        plain = Representation(body, {"etag": f'"{digest}"'})
         if len(body) < WORTH_COMPRESSING:
             return plain, plain
         # Without a time stamp the bytes, and so the tag's promise, are the same in every process.
         packed = gzip.compress(body, compresslevel=6, mtime=0)
-        etag = b'"%s-gzip"' % digest
-        return plain, Representation(packed, ((b"etag", etag), (b"content-encoding", b"gzip")), etag)
+        return plain, Representation(packed, {"etag": f'"{digest}-gzip"', "content-encoding": "gzip"})
 
 
-def takes_gzip(accept_encoding: bytes) -> bool:
-    """Whether a client takes gzip. One that says so with a weight of 0 does not."""
-    for coding in accept_encoding.lower().split(b","):
-        name, _, parameters = coding.partition(b";")
-        if name.strip() in (b"gzip", b"x-gzip"):
-            return parameters.replace(b" ", b"") not in (b"q=0", b"q=0.0", b"q=0.00", b"q=0.000")
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Whether an Accept-Encoding header accepts gzip. A weight of 0 refuses it."""
+    for coding in accept_encoding.lower().split(","):
+        name, _, parameters = coding.partition(";")
+        if name.strip() in ("gzip", "x-gzip"):
+            return parameters.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     return False
 
 
-def has_it(if_none_match: bytes, etag: bytes) -> bool:
+def names_tag(if_none_match: str, etag: str) -> bool:
     """Whether an If-None-Match header names this entity tag, compared weakly as the standard says."""
-    tags = [tag.strip().removeprefix(b"W/") for tag in if_none_match.split(b",")]
-    return etag in tags or b"*" in tags
+    tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
+    return etag in tags or "*" in tags

@@ -1,23 +1,27 @@
-"""A serving process, from settings to exit."""
+"""A serving process, from settings to exit, and what SIGTERM and SIGINT do to it.
+
+While it starts they end it; once it serves they let it finish what runs.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import logging
-import multiprocessing
+import os
+import signal
 import socket
 import sys
+import threading
 import time
-from collections.abc import Callable, Coroutine
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from openjev_core.api.app import create_app
-from openjev_core.api.serving.server import Server, address_of, bound_socket
-from openjev_core.api.serving.stopping import leave, leave_on_signals, stop_on_signals
-from openjev_core.api.serving.workers import run_workers
+from openjev_core.api.serving.server import address_of, bound_socket, serve
+from openjev_core.api.serving.workers import run_workers, stop_with_parent
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.opening import Progress, open_engine
 from openjev_core.errors import StartupError
@@ -27,12 +31,9 @@ from openjev_core.settings import Settings, is_loopback
 Announce = Callable[[Engine, str], None]
 """Called once, when the server accepts requests, with the engine and the URL."""
 
-GC_THRESHOLDS = 20_000, 20, 50
-"""New objects, and collections of each generation, before the next one is looked through for cycles. A request of 32
-questions makes some thousand objects and no cycle; Python's own 700 has each one looked through several times."""
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 logger = logging.getLogger("openjev.server")
-
 
 Prepare = Callable[[Settings], None]
 """Called first in each worker process, to set logging up there as it is here."""
@@ -142,19 +143,19 @@ async def serve_socket(
         began = time.monotonic()
         async with open_engine(settings, registry=registry, progress=progress) as engine:
             app = create_app(engine, startup_seconds=time.monotonic() - began)
-            server = Server(app, settings, sock)
-            warn_if_open_to_all(settings, address_of(sock, settings))
+            url = address_of(sock, settings)
+            warn_if_open_to_all(settings, url)
 
-            # What loading made lives as long as the process; the collector need not go through it ever again.
+            # Loading has made 60,000 objects that live as long as the process. To go through them holds the event loop
+            # for tens of milliseconds.
             gc.collect()
             gc.freeze()
-            gc.set_threshold(*GC_THRESHOLDS)
 
             def started() -> None:
                 accepting.set()
-                announce(engine, address_of(sock, settings))
+                announce(engine, url)
 
-            await server.serve(stop, started)
+            await serve(app, settings, sock, stop, started)
 
     serving = asyncio.create_task(open_and_serve())
     stopped = asyncio.create_task(stop.wait())
@@ -173,8 +174,53 @@ def warn_if_open_to_all(settings: Settings, url: str) -> None:
         logger.warning("anyone who reaches %s may use this server: no key is set (OPENJEV_API_KEY)", url)
 
 
-def stop_with_parent(stop: asyncio.Event) -> None:
-    """In a worker process: set ``stop`` when the process that started it is gone, however it went."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        asyncio.get_running_loop().add_reader(parent.sentinel, stop.set)
+def leave() -> NoReturn:
+    """End this process now, with the status of a normal stop.
+
+    Nothing else ends one whose thread is loading a model: Python waits for its threads, and a load cannot be broken
+    off.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # A handler may have interrupted a write to the very stream, which cannot be flushed then.
+        with suppress(OSError, ValueError, RuntimeError):
+            stream.flush()
+    os._exit(0)
+
+
+@contextmanager
+def leave_on_signals() -> Iterator[None]:
+    """End the process at once on SIGTERM and SIGINT, for as long as the context lasts.
+
+    Python runs these handlers between any two of its steps, so they work where the event loop is held up, too.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals belong to the main thread
+        return
+    previous = {number: signal.signal(number, lambda *_: leave()) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
+    """Set ``stop`` on SIGTERM and SIGINT, for as long as the context lasts."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals belong to the main thread
+        return
+    loop = asyncio.get_running_loop()
+    previous = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in SIGNALS:
+        try:
+            loop.add_signal_handler(number, stop.set)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+    try:
+        yield
+    finally:
+        for number in SIGNALS:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+            signal.signal(number, previous[number])

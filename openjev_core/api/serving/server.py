@@ -1,29 +1,29 @@
-"""Listening, and a stop that lets evaluations finish."""
+"""Listening by hypercorn, and a stop that lets evaluations finish."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
-from typing import cast
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
 
-from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.asyncio.worker_context import WorkerContext
-from hypercorn.typing import ASGIFramework
+from fastapi import FastAPI
+from hypercorn.asyncio import serve as serve_app
+from hypercorn.config import Config
 
-from openjev_core.api.app import OpenJevApp
-from openjev_core.api.serving.connection import Connection, Patience
-from openjev_core.api.serving.server_config import server_config
-from openjev_core.errors import StartupError
+from openjev_core.api.running import Running
+from openjev_core.errors import SettingsError, StartupError
 from openjev_core.settings import Settings
 
 BACKLOG = 1024
-FAREWELL_SECONDS = 3.0
-"""How long the refusals of evaluations that a stop cut short may take to leave."""
+MAX_HEAD_BYTES = 32 * 1024
+"""Request line and headers, together; more is a 431."""
 
-TLS_FAREWELL_SECONDS = 1.0
-"""How long a closed TLS connection waits for the client's own farewell, which an idle client does not send."""
+FAREWELL_SECONDS = 3.0
+"""How long the last responses may take to leave, and clients of TLS to say goodbye, which idle ones do not."""
 
 logger = logging.getLogger("openjev.server")
 
@@ -40,6 +40,11 @@ def bound_socket(settings: Settings) -> socket.socket:
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # The system hands both on to every connection. The first ends one whose client's machine is gone; the second,
+        # which Linux has, one whose client takes nothing of its response for so long.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1000, int(settings.body_timeout * 1000)))
         sock.bind((host, settings.port))
     except OSError as error:
         raise StartupError(
@@ -57,81 +62,102 @@ def address_of(sock: socket.socket, settings: Settings) -> str:
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-class Server:
-    """Serves one application on one socket.
-
-    Args:
-        app: What answers.
-        settings: TLS, time limits, grace period.
-        sock: From :func:`bound_socket`.
+def server_config(settings: Settings) -> Config:
+    """The configuration of hypercorn, without the address.
 
     Raises:
         SettingsError: The TLS settings are wrong.
     """
+    config = Config()
+    config.errorlog = logging.getLogger("openjev.server.hypercorn")
+    config.errorlog.setLevel(logging.WARNING)  # below that it tells addresses, which the announcement has told
+    config.include_server_header = False
+    config.backlog = BACKLOG
+    config.h11_max_incomplete_size = MAX_HEAD_BYTES
+    # Between requests, and for the head of one: hypercorn's `read_timeout` would count while an evaluation runs, too.
+    config.keep_alive_timeout = settings.keep_alive
+    config.ssl_handshake_timeout = settings.body_timeout
+    # hypercorn ends a whole HTTP/2 connection, with every evaluation on it, by a KeyError when bytes arrive for a
+    # stream that it has answered, and by a UnicodeDecodeError when a path is not ASCII.
+    config.alpn_protocols = ["http/1.1"]
+    config.certfile, config.keyfile = settings.certfile, settings.keyfile
+    check_tls(config, settings)
+    return config
 
-    def __init__(self, app: OpenJevApp, settings: Settings, sock: socket.socket) -> None:
-        self._app = app
-        self._settings = settings
-        self._sock = sock
-        self._wrapper = ASGIWrapper(cast("ASGIFramework", app))
-        self._config = server_config(settings)
-        self._context = WorkerContext(None)
-        self._patience = Patience(
-            idle=settings.keep_alive, head=settings.body_timeout, write=max(settings.body_timeout, 1.0)
-        )
-        self._connections: dict[asyncio.Task[None], Connection] = {}
 
-    async def serve(self, stop: asyncio.Event, started: Callable[[], None] = lambda: None) -> None:
-        """Serve until ``stop`` is set, then let evaluations finish for the grace period, and end the rest.
+def check_tls(config: Config, settings: Settings) -> None:
+    """Refuse a certificate or a key that cannot be used, before anything listens."""
+    if (settings.certfile is None) != (settings.keyfile is None):
+        given, missing = ("CERTFILE", "KEYFILE") if settings.certfile else ("KEYFILE", "CERTFILE")
+        raise SettingsError(f"OPENJEV_{given} is set and OPENJEV_{missing} is not; TLS needs both")
+    for name, path in (("CERTFILE", settings.certfile), ("KEYFILE", settings.keyfile)):
+        if path is not None and not Path(path).is_file():
+            raise SettingsError(f"OPENJEV_{name}: expected a PEM file, found none at {path!r}")
+    try:
+        config.create_ssl_context()
+    except ssl.SSLError as error:
+        raise SettingsError(
+            f"OPENJEV_CERTFILE and OPENJEV_KEYFILE: expected a certificate and its key as PEM files, found "
+            f"{settings.certfile!r} and {settings.keyfile!r}: {error.reason or error}"
+        ) from None
 
-        Args:
-            stop: Ends the serving.
-            started: Called once connections are accepted.
-        """
-        ssl_context = self._config.create_ssl_context()
-        server = await asyncio.start_server(
-            self._accept,
-            sock=self._sock,
-            backlog=BACKLOG,
-            ssl=ssl_context,
-            ssl_handshake_timeout=None if ssl_context is None else self._settings.body_timeout,
-            ssl_shutdown_timeout=None if ssl_context is None else TLS_FAREWELL_SECONDS,
-        )
-        try:
-            started()
-            await stop.wait()
-        finally:
-            server.close()
-            await self._finish()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = Connection(self._wrapper, self._config, self._context, reader, writer, patience=self._patience)
-        task = asyncio.current_task()
-        assert task is not None, "asyncio runs this as a task"  # noqa: S101 - for the type checker
-        self._connections[task] = connection
-        try:
-            await connection.run()
-        except asyncio.CancelledError:
-            pass  # by `_finish`; asyncio's streams would report a cancelled task as an error
-        finally:
-            del self._connections[task]
+async def serve(
+    app: FastAPI,
+    settings: Settings,
+    sock: socket.socket,
+    stop: asyncio.Event,
+    started: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve an application until ``stop`` is set; then let evaluations finish for the grace period, and end the rest.
 
-    async def _finish(self) -> None:
-        await self._context.terminated.set()
-        for connection in self._connections.values():
-            connection.stop()
-        if running := len(self._app.running):
-            logger.info("stopping: %d evaluations may run on for %g s", running, self._settings.grace_period)
-        await self._wait(self._settings.grace_period)
-        if self._connections:
-            self._app.running.stop()
-            await self._wait(FAREWELL_SECONDS)
-        for connection in self._connections.values():
-            connection.abort()
-        await self._wait(FAREWELL_SECONDS)
-        for task in self._connections:
-            task.cancel()
+    Args:
+        app: From :func:`openjev_core.api.app.create_app`.
+        settings: TLS, time limits, grace period.
+        sock: From :func:`bound_socket`. It is closed when the serving ends.
+        stop: Ends the serving.
+        started: Called once connections are accepted.
 
-    async def _wait(self, seconds: float) -> None:
-        if self._connections:
-            await asyncio.wait(tuple(self._connections), timeout=seconds)
+    Raises:
+        SettingsError: The TLS settings are wrong.
+    """
+    running: Running = app.state.running
+    config = server_config(settings)
+    sock.listen(BACKLOG)  # what connects from here on waits for hypercorn
+    started()
+    config.bind = [f"fd://{sock.detach()}"]
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(report)
+    serving = asyncio.create_task(serve_app(cast("Any", app), config, shutdown_trigger=stop.wait, mode="asgi"))
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not stop.is_set():
+        await serving  # it failed: this raises the reason
+    if running:
+        logger.info("stopping: %d requests may run on for %g s", len(running), settings.grace_period)
+    await running.finish(settings.grace_period)
+    await asyncio.wait((serving,), timeout=FAREWELL_SECONDS)
+    serving.cancel()
+    await asyncio.wait((serving,), timeout=FAREWELL_SECONDS)
+    if serving.done() and not serving.cancelled() and (error := serving.exception()):
+        report(loop, {"message": "a connection failed while the server stopped", "exception": error})
+
+
+def report(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what no coroutine has caught, in one line without anything that a client has sent.
+
+    A hostile client may trip a protocol library; one connection ends.
+    """
+    kinds = sorted({type(error).__name__ for error in leaves(context.get("exception"))})
+    if kinds != [asyncio.CancelledError.__name__]:
+        logger.warning("%s: %s", context["message"], ", ".join(kinds))
+
+
+def leaves(error: BaseException | None) -> Iterator[BaseException]:
+    """The exceptions in a group of groups; nothing for ``None``."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    elif error is not None:
+        yield error

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import multiprocessing
 import os
+import shutil
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import wait
@@ -15,11 +18,16 @@ from multiprocessing.context import SpawnProcess
 
 import attrs
 
+from openjev_core.api.serving.server import BACKLOG
 from openjev_core.errors import SettingsError, StartupError
 from openjev_core.settings import Settings
 
 FAREWELL_SECONDS = 15.0
-"""How long a worker may take to end after its grace period, before it is killed."""
+"""How long the workers may take to end after the grace period, before they are killed."""
+
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the folder in which the workers' metrics are kept. prometheus-client looks for it when it is
+imported, in the workers."""
 
 logger = logging.getLogger("openjev.server")
 
@@ -65,10 +73,13 @@ def run_workers(settings: Settings, sock: socket.socket, work: Work) -> None:
         "%d workers, each with %d evaluations and %d backend calls at once",
         settings.workers, share.max_concurrent_requests, share.max_concurrent_branches,
     )  # fmt: skip
-    sock.listen(1024)
+    sock.listen(BACKLOG)
     spawn = multiprocessing.get_context("spawn")
-    with shared_metrics(), signals_waking() as wake:
-        workers = [spawn.Process(target=work, args=(share, sock, number)) for number in range(settings.workers)]
+    with metrics_folder() as folder, signals_waking() as wake:
+        workers = [
+            spawn.Process(target=work_beside_parent, args=(work, share, sock, number, folder))
+            for number in range(settings.workers)
+        ]
         try:
             for worker in workers:
                 worker.start()
@@ -80,16 +91,43 @@ def run_workers(settings: Settings, sock: socket.socket, work: Work) -> None:
 
 
 def stop_all(workers: Sequence[SpawnProcess], seconds: float) -> list[int | None]:
-    """Stop workers gracefully, all at once; kill what does not stop in time. Their exit codes."""
+    """Stop workers gracefully, all at once, and kill those that have not ended after ``seconds``. Their exit codes."""
     started = [worker for worker in workers if worker.pid is not None]
     for worker in started:
         worker.terminate()
+    deadline = time.monotonic() + seconds
     for worker in started:
-        worker.join(seconds)
-        if worker.exitcode is None:
-            worker.kill()
-            worker.join()
+        worker.join(max(0.0, deadline - time.monotonic()))
+    for worker in started:
+        worker.kill()
+        worker.join()
     return [worker.exitcode for worker in started]
+
+
+def work_beside_parent(
+    work: Work, settings: Settings, sock: socket.socket, number: int, own_metrics: str | None
+) -> None:
+    """In a worker process: work; then remove what a parent that was killed has left behind."""
+    try:
+        work(settings, sock, number)
+    finally:
+        parent = multiprocessing.parent_process()
+        if own_metrics is not None and parent is not None and not parent.is_alive():
+            shutil.rmtree(own_metrics, ignore_errors=True)
+
+
+def stop_with_parent(stop: asyncio.Event) -> None:
+    """In a worker process: set ``stop`` once the process that started it is gone, however it went."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    loop = asyncio.get_running_loop()
+
+    def gone() -> None:
+        loop.remove_reader(parent.sentinel)  # it stays readable
+        stop.set()
+
+    loop.add_reader(parent.sentinel, gone)
 
 
 @contextmanager
@@ -108,17 +146,17 @@ def signals_waking() -> Iterator[socket.socket]:
 
 
 @contextmanager
-def shared_metrics() -> Iterator[None]:
-    """A folder in which the workers' metrics are kept, so that whichever is asked tells of all.
+def metrics_folder() -> Iterator[str | None]:
+    """A folder for the workers' metrics, so that any worker can tell those of all; ``None`` where the user names one.
 
-    prometheus-client looks for the variable when it is imported, in the workers; this process keeps no metrics.
+    This process keeps no metrics.
     """
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        yield
+    if METRICS_FOLDER in os.environ:
+        yield None
         return
     with tempfile.TemporaryDirectory(prefix="openjev-metrics-") as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        os.environ[METRICS_FOLDER] = folder
         try:
-            yield
+            yield folder
         finally:
-            del os.environ["PROMETHEUS_MULTIPROC_DIR"]
+            del os.environ[METRICS_FOLDER]

@@ -1,11 +1,14 @@
-"""Errors as the wire contract writes them: small, and valid JSON whatever the request held."""
+"""Responses that hold JSON, errors among them: small, and valid JSON whatever the request held."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
-from openjev_core.api.exchange import Header, Reply
-from openjev_core.api.json_reply import json_reply
+import orjson
+from starlette.responses import Response
+
 from openjev_core.errors import (
     BackendUnavailable,
     MethodNotAllowed,
@@ -16,6 +19,7 @@ from openjev_core.errors import (
     Unauthorized,
 )
 
+NO_SNIFFING = {"x-content-type-options": "nosniff"}
 RETRY = "send the request again shortly"
 MAX_PROBLEMS = 20
 MAX_MESSAGE = 600
@@ -23,31 +27,52 @@ MAX_PARTS = 16
 MAX_PART = 120
 
 
-def error_reply(error: Exception, request_id: str) -> Reply:
-    """The reply to a request that ended in ``error``. What is not openjev's own error shows nothing of itself."""
+class JsonResponse(Response):
+    """A response whose body is JSON. Numbers in it are finite already."""
+
+    media_type = "application/json"
+
+    def __init__(self, content: Any, status_code: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(content, status_code, NO_SNIFFING if headers is None else {**NO_SNIFFING, **headers})
+
+    def render(self, content: Any) -> bytes:
+        """The content as JSON."""
+        try:
+            return orjson.dumps(content)
+        except TypeError:
+            # orjson writes integers of up to 64 bits; a legend echoes a client's own of up to 4,000 digits.
+            return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def error_response(error: Exception, request_id: str) -> JsonResponse:
+    """The response to a request that ended in ``error``, in the shape of the wire contract.
+
+    What is not openjev's own error shows nothing of itself.
+    """
     if isinstance(error, RequestError):
-        return json_reply(RequestError.status, {"detail": wire_problems(error)})
+        return JsonResponse({"detail": wire_problems(error)}, RequestError.status)
     if not isinstance(error, OpenJevError) or error.status is None:
         message = f"internal error; the server's log has it under request {request_id}"
-        return detail_reply(500, "internal_error", message)
+        return detail_response(500, "internal_error", message)
     # Addresses and library words of a failed connection are for the log, not for clients.
     message = f"the backend does not answer; {RETRY}" if isinstance(error, BackendUnavailable) else str(error)
     if isinstance(error, PluginError):
         message += f" (request {request_id})"
-    headers: list[Header] = []
+    headers = {}
     if error.retry_after is not None:
-        headers.append((b"retry-after", b"%d" % error.retry_after))
+        headers["retry-after"] = str(error.retry_after)
     if isinstance(error, Unauthorized):
-        headers.append((b"www-authenticate", b"Bearer"))
+        headers["www-authenticate"] = "Bearer"
     if isinstance(error, MethodNotAllowed):
-        headers.append((b"allow", ", ".join(error.allowed).encode()))
-    return detail_reply(error.status, error.error_type, message, tuple(headers))
+        headers["allow"] = ", ".join(error.allowed)
+    return detail_response(error.status, error.error_type, message, headers)
 
 
-def detail_reply(status: int, error_type: str, message: str, headers: tuple[Header, ...] = ()) -> Reply:
+def detail_response(
+    status: int, error_type: str, message: str, headers: Mapping[str, str] | None = None
+) -> JsonResponse:
     """An error that is no list of problems."""
-    detail = {"error_type": error_type, "message": shown(message, MAX_MESSAGE)}
-    return json_reply(status, {"detail": detail}, headers)
+    return JsonResponse({"detail": {"error_type": error_type, "message": shown(message, MAX_MESSAGE)}}, status, headers)
 
 
 def wire_problems(error: RequestError) -> list[dict[str, Any]]:

@@ -1,0 +1,137 @@
+"""What answers each route of the wire contract. The pages for people are in ``pages/``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import attrs
+from starlette.requests import Request
+from starlette.responses import Response
+
+from openjev_core.api.body import read_body
+from openjev_core.api.exchange import Exchange
+from openjev_core.api.responses import JsonResponse
+from openjev_core.api.running import Running
+from openjev_core.engine.engine import Engine
+from openjev_core.engine.evaluation import Evaluation
+from openjev_core.errors import BackendError
+
+NO_STORE = {"cache-control": "no-store"}
+
+DEMO_NOTE = "a small demo model: it shows that everything works and is no classifier"
+
+
+class Routes:
+    """The handlers of the routes.
+
+    Args:
+        engine: Evaluates, and knows what is served.
+        running: Where evaluations are entered, so that a stop can end them.
+        startup_seconds: How long the start took.
+    """
+
+    def __init__(self, engine: Engine, running: Running, startup_seconds: float) -> None:
+        self._engine = engine
+        self._running = running
+        self._startup_seconds = round(startup_seconds, 3)
+        self._started = datetime.now(UTC).date()
+
+    async def systemone(self, request: Request) -> Response:
+        """``POST /v1/systemone``: evaluate a request."""
+        exchange: Exchange = request.state.exchange
+        async with self._running.entered() as run:
+            body = await self._body(request)
+            with run.watching(request):
+                evaluation = await self._engine.evaluate_body(
+                    body, request_id=exchange.request_id, structured=exchange.note
+                )
+        exchange.evaluation = evaluation
+        return JsonResponse(evaluation.body(), headers=evaluation_headers(evaluation))
+
+    async def prompts(self, request: Request) -> Response:
+        """``POST /v1/prompts``: show what the model would read, without reading it."""
+        async with self._running.entered() as run:
+            body = await self._body(request)
+            with run.watching(request):
+                shown = await self._engine.preview_body(body, structured=request.state.exchange.note)
+        return JsonResponse(shown)
+
+    async def models(self, _request: Request) -> Response:
+        """``GET /v1/models``, in TypeSafe's shape and in OpenAI's at once."""
+        model = self._engine.model
+        released = model.release_date
+        description = f"{model.public_name} on {model.backend.name}"
+        if model.demo:
+            description += f"; {DEMO_NOTE}"
+        if released is None:
+            # Clients want a date, and may parse it.
+            released = self._started.isoformat()
+            description += "; the date is that of this server's start, the model's own is not known"
+        names = {"jev-latest": f"this server's one model: {description}", model.public_name: description}
+        return JsonResponse(
+            {
+                "models": [
+                    {"name": name, "description": text, "release_date": released} for name, text in names.items()
+                ],
+                "object": "list",
+                "data": [{"id": name, "object": "model", "owned_by": "openjev"} for name in names],
+            }
+        )
+
+    async def limits(self, _request: Request) -> Response:
+        """``GET /v1/limits``: those of the whole server, of which a worker has its share."""
+        limits, workers = self._engine.limits, self._engine.settings.workers
+        whole = attrs.evolve(
+            limits,
+            max_concurrent_requests=limits.max_concurrent_requests * workers,
+            max_concurrent_branches=limits.max_concurrent_branches * workers,
+        )
+        return JsonResponse(attrs.asdict(whole))
+
+    async def live(self, _request: Request) -> Response:
+        """``GET /health/live``: the process serves; the backend is not asked."""
+        return JsonResponse({"status": "ok"}, headers=NO_STORE)
+
+    async def health(self, request: Request) -> Response:
+        """``GET /health``: 200 when the backend answers, 503 when it does not. It is asked once a second at most."""
+        model = self._engine.model
+        code, status, headers = 200, "ok", NO_STORE
+        try:
+            await self._engine.check()
+        except BackendError as error:
+            request.state.exchange.error = error
+            code, status, headers = 503, "unavailable", {**NO_STORE, "retry-after": "2"}
+        body = {
+            "status": status,
+            "startup_seconds": self._startup_seconds,
+            "model": model.public_name,
+            "backend": {"name": model.backend.name, "status": status},
+        }
+        return JsonResponse({**body, "note": DEMO_NOTE} if model.demo else body, code, headers)
+
+    async def _body(self, request: Request) -> bytes:
+        seconds = self._engine.settings.body_timeout
+        return await read_body(request, limit=self._engine.limits.max_body_bytes, seconds=seconds)
+
+
+def evaluation_headers(evaluation: Evaluation) -> dict[str, str]:
+    """The headers of an evaluation's response."""
+    timings = evaluation.timings
+    headers = {
+        "x-openjev-model": header_text(evaluation.model),
+        "x-openjev-prefix-tokens": str(evaluation.usage.prefix_tokens),
+        "server-timing": (
+            f"prepare;dur={timings.prepare * 1000:.2f}, "
+            f"prefill;dur={timings.prefill * 1000:.2f}, "
+            f"branches;dur={timings.branches * 1000:.2f}"
+        ),
+    }
+    if evaluation.usage.cached_tokens is not None:
+        headers["x-openjev-cached-tokens"] = str(evaluation.usage.cached_tokens)
+    return headers
+
+
+def header_text(text: str) -> str:
+    """``text`` as a header's value: what a header cannot hold is spelled out."""
+    visible = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return visible.encode("ascii", "backslashreplace").decode()

@@ -1,1 +1,0 @@
-"""What answers each route of the wire contract."""
