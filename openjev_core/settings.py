@@ -90,9 +90,7 @@ class Settings:
     threads: int | None = setting(None, integer(1), "threads of the embedded engine; the physical cores when unset")
     host: str = setting("127.0.0.1", text, "address to listen on")
     port: int = setting(8000, integer(0, 65535), "port to listen on; 0 takes a free one")
-    certfile: str | None = setting(
-        None, text, "TLS certificate chain in PEM; with it the server speaks HTTPS and HTTP/2"
-    )
+    certfile: str | None = setting(None, text, "TLS certificate chain in PEM; with it the server speaks HTTPS")
     keyfile: str | None = setting(None, text, "the certificate's private key in PEM")
     workers: int = setting(1, integer(1, 64), "processes that serve, each with its share of the concurrency limits")
     trusted_proxies: tuple[str, ...] = setting(

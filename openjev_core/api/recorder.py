@@ -42,8 +42,7 @@ class Recorder:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one scope."""
         if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-            return
+            return  # nothing is opened or closed with the application
         headers = Headers(scope=scope)
         scope["path"] = path_of(scope["raw_path"])
         peer = (scope.get("client") or ("unknown",))[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 from h2.connection import H2Connection
@@ -43,6 +43,43 @@ def test_malformed_http_is_refused(server, data):
 def test_headers_over_the_limit_are_a_431(server, data):
     reply = exchange(server, data)
     assert (431, True) == (reply.status, reply.closed)
+
+
+@pytest.fixture(scope="module")
+def secure(certificates):
+    files, context = certificates
+    with live_server(max_body_bytes=1024 * 1024, **files) as running:
+        yield running, context
+
+
+@contextmanager
+def tls_connection(server, context):
+    with connection(server) as plain, context.wrap_socket(plain, server_hostname="127.0.0.1") as sock:
+        yield sock
+
+
+@pytest.mark.parametrize(
+    ("data", "statuses"),
+    [
+        *(pytest.param(data, {400, 501}, id=name) for name, data in MALFORMED),
+        *(pytest.param(data, {431}, id=name) for name, data in OVERSIZED),
+        pytest.param(TWO_LENGTHS, {400}, id="two lengths"),
+        pytest.param(post(b'"' + b"a" * 10_000_000 + b'"'), {413}, id="a large body"),
+        pytest.param(post(request()), {200}, id="a good one"),
+    ],
+)
+def test_over_tls_it_is_the_same(secure, data, statuses):
+    with tls_connection(*secure) as sock:
+        with suppress(OSError):
+            sock.sendall(data)  # refused before all was sent; the response is what counts
+        assert read_reply(sock).status in statuses
+
+
+def test_tls_offers_http1_alone(secure):
+    server, context = secure
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with tls_connection(server, context) as sock:
+        assert "http/1.1" == sock.selected_alpn_protocol()
 
 
 def test_a_body_with_two_lengths_is_refused_and_what_follows_it_is_no_request(server):

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import ssl
 import threading
 from typing import Any
 
 import httpx2
 import pytest
-import trustme
 from attrs import frozen
-from h2.connection import H2Connection
 from live_server import live_server
 from pydantic import BaseModel
 from raw_http import connection, post, request
@@ -75,19 +71,6 @@ TAGS = QuestionType(
 
 
 @pytest.fixture(scope="module")
-def certificates(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    authority = trustme.CA()
-    issued = authority.issue_cert("127.0.0.1", "localhost")
-    issued.private_key_pem.write_to_path(folder / "key.pem")
-    for index, part in enumerate(issued.cert_chain_pems):
-        part.write_to_path(folder / "cert.pem", append=index > 0)
-    context = ssl.create_default_context()
-    authority.configure_trust(context)
-    return {"certfile": str(folder / "cert.pem"), "keyfile": str(folder / "key.pem")}, context
-
-
-@pytest.fixture(scope="module")
 def keyed():
     registry = registry_of(*load_registry().types.values(), TAGS)
     with live_server(api_key=("the-key",), registry=registry) as running:
@@ -122,7 +105,7 @@ def test_asynchronously(keyed, compression):
         assert_answered(result)
 
 
-def test_over_http2(keyed, certificates):
+def test_a_client_that_prefers_http2_gets_its_answers_over_http1(certificates):
     files, context = certificates
     versions = []
     with live_server(api_key=("the-key",), **files) as running:
@@ -141,19 +124,6 @@ def test_over_http2(keyed, certificates):
             assert_answered_after = client(running, http_client=httpx2.Client(http2=True, verify=context))
             assert_answered(assert_answered_after.system_one(state=STATE, questions=QUESTIONS))
     assert {"HTTP/1.1"} == set(versions)
-
-
-def test_concurrently_over_one_http2_connection(certificates):
-    files, context = certificates
-
-    async def ask(url):
-        http = httpx2.AsyncClient(http2=True, verify=context, limits=httpx2.Limits(max_connections=1), timeout=20)
-        async with AsyncTypeSafeClient(api_key="k", base_url=url, http_client=http) as sdk:
-            return await asyncio.gather(*(sdk.system_one(state=STATE, questions=QUESTIONS) for _ in range(10)))
-
-    with live_server(backend=ToyBackend(seconds=0.05), **files) as running:
-        for result in asyncio.run(ask(running.url)):
-            assert_answered(result)
 
 
 def test_models_are_listed(keyed):
@@ -227,25 +197,3 @@ def test_a_client_that_times_out_frees_its_place():
             sdk.system_one(state=STATE, questions=QUESTIONS)
         assert eventually(lambda: running.engine.in_flight == 0)
         assert 1 == backend.cancelled
-
-
-def test_a_stream_that_is_reset_cancels_its_evaluation_alone(certificates):
-    files, context = certificates
-    context.set_alpn_protocols(["h2"])
-    backend = ToyBackend(seconds=30.0)
-    h2 = H2Connection()
-    h2.initiate_connection()
-    for stream in (1, 3):
-        head = {":method": "POST", ":path": "/v1/systemone", ":scheme": "https", ":authority": "x"}
-        h2.send_headers(stream, list(head.items()))
-        h2.send_data(stream, request(), end_stream=True)
-    with live_server(backend=backend, **files) as running:
-        plain = socket.create_connection((running.host, running.port))
-        with context.wrap_socket(plain, server_hostname="localhost") as sock:
-            sock.sendall(h2.data_to_send())
-            assert eventually(lambda: backend.running == 2)
-            h2.reset_stream(1)
-            sock.sendall(h2.data_to_send())
-            assert eventually(lambda: backend.running == 1)
-        assert eventually(lambda: running.engine.in_flight == 0)
-        assert 2 == backend.cancelled

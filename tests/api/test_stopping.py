@@ -14,7 +14,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from raw_http import request
+from raw_http import read_reply, request
+
+from openjev_core.api.serving.server import server_config
+from openjev_core.errors import SettingsError
+from openjev_core.settings import Settings
 
 DOUBLES = Path(__file__).parents[1] / "doubles"
 REQUEST = json.loads(request())
@@ -33,7 +37,7 @@ def process(seconds, **settings):
 
 
 def address(url):
-    host, port = url.removeprefix("http://").split(":")
+    host, port = url.split("://")[1].split(":")
     return host, int(port)
 
 
@@ -80,14 +84,34 @@ def test_after_the_grace_period_an_evaluation_is_cut_short_and_its_client_told()
         assert "Traceback" not in running.stderr.read()
 
 
-def test_a_client_that_is_still_sending_does_not_hold_the_stop():
+def test_a_client_that_is_still_sending_is_told_too():
     with process(0, grace_period=0.3) as (running, url):
-        with socket.create_connection(address(url)) as slow:
+        with socket.create_connection(address(url), timeout=10) as slow:
             slow.sendall(b"POST /v1/systemone HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
             time.sleep(0.2)
             running.send_signal(signal.SIGTERM)
+            reply = read_reply(slow)
+            assert (503, "stopping") == (reply.status, reply.json["detail"]["error_type"])
             assert 0 == running.wait(10)
         assert "Traceback" not in running.stderr.read()
+
+
+def test_an_idle_client_over_tls_does_not_hold_the_stop(certificates):
+    files, context = certificates
+    with process(0, grace_period=60.0, **files) as (running, url):
+        with socket.create_connection(address(url)) as plain, context.wrap_socket(plain, server_hostname="127.0.0.1"):
+            running.send_signal(signal.SIGTERM)
+            assert 0 == running.wait(20)
+        assert "Traceback" not in running.stderr.read()
+
+
+@pytest.mark.parametrize("content", ["", "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n"])
+def test_a_certificate_that_is_none_is_told_before_anything_listens(certificates, tmp_path, content):
+    files, _ = certificates
+    broken = tmp_path / "broken.pem"
+    broken.write_text(content)
+    with pytest.raises(SettingsError, match=r"OPENJEV_CERTFILE and OPENJEV_KEYFILE: expected .* found .*broken\.pem"):
+        server_config(Settings(certfile=str(broken), keyfile=files["keyfile"]))
 
 
 def test_a_taken_port_is_told_before_anything_is_loaded():

@@ -138,10 +138,11 @@ async def serve(
         logger.info("stopping: %d requests may run on for %g s", len(running), settings.grace_period)
     await running.finish(settings.grace_period)
     await asyncio.wait((serving,), timeout=FAREWELL_SECONDS)
-    serving.cancel()
-    await asyncio.wait((serving,), timeout=FAREWELL_SECONDS)
-    if serving.done() and not serving.cancelled() and (error := serving.exception()):
+    if serving.done() and (error := serving.exception()):
         report(loop, {"message": "a connection failed while the server stopped", "exception": error})
+    elif serving.cancel():  # connections are left whose clients do not say goodbye
+        serving.add_done_callback(lambda done: done.cancelled() or done.exception())  # what it says of that is no news
+        await asyncio.wait((serving,), timeout=FAREWELL_SECONDS)
 
 
 def report(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
