@@ -106,7 +106,7 @@ class Settings:
     request_timeout: float = setting(120.0, positive, "seconds for an evaluation, then a 504")
     body_timeout: float = setting(20.0, positive, "seconds for a request's body to arrive, then a 408")
     startup_timeout: float = setting(1200.0, positive, "seconds for the backend to become ready")
-    keep_alive: float = setting(75.0, positive, "seconds that a connection may idle between requests")
+    keep_alive: float = setting(5.0, positive, "seconds that a connection may idle between requests")
     grace_period: float = setting(30.0, positive, "seconds that a stop leaves running evaluations")
     temperature: float = setting(1.0, positive, "divides the label logprobs before normalization")
     confidence: ConfidenceFormula = setting("entropy", one_of("entropy", "jev"), "confidence formula, entropy or jev")
