@@ -12,7 +12,8 @@
     │   ├── MethodNotAllowed    405  the route exists, the method does not
     │   ├── BodyTimeout         408  the body did not arrive in time
     │   ├── BodyTooLarge        413  over the limit, counted after decompression
-    │   └── UnsupportedBody     415  content encoding or media type that is not read
+    │   ├── UnsupportedBody     415  content encoding or media type that is not read
+    │   └── Overloaded          503  the bodies that are being received leave no room for another
     ├── PluginError             500  a question type broke its contract
     ├── BackendError            502  the backend's answer is no distribution
     │   ├── BackendUnavailable  503  the backend does not answer
@@ -166,6 +167,14 @@ class UnsupportedBody(HttpError):
 
     status = 415
     error_type = "unsupported_body"
+
+
+class Overloaded(HttpError):
+    """The bodies that are being received leave no room for another."""
+
+    status = 503
+    error_type = "overloaded"
+    retry_after = 1
 
 
 class PluginError(OpenJevError):

@@ -11,10 +11,12 @@ from __future__ import annotations
 import hmac
 from collections.abc import Awaitable, Callable, Iterable
 from hashlib import sha256
+from http import HTTPStatus
 from typing import Any
 
 from attrs import frozen
 from fastapi import FastAPI
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -22,13 +24,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from openjev_core.api.body import Room
 from openjev_core.api.exchange import Exchange, TrustedProxies, joined
 from openjev_core.api.metrics import Metrics
 from openjev_core.api.openapi import openapi_document
 from openjev_core.api.pages.routes import page_routes
 from openjev_core.api.recorder import Recorder
 from openjev_core.api.request_log import RequestLog
-from openjev_core.api.responses import error_response
+from openjev_core.api.responses import detail_response, error_response
 from openjev_core.api.routes import Routes
 from openjev_core.api.running import Running
 from openjev_core.api.tracing import Tracing
@@ -45,7 +48,8 @@ NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False}
 def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing | None = None) -> FastAPI:
     """The application that serves an engine, by the engine's own settings.
 
-    Its ``state`` has ``running``: the requests that are being answered.
+    Its ``state`` has ``running``, the requests that are being answered, and ``room``, the memory that requests take
+    while they are received.
 
     Args:
         engine: Open, and kept open for as long as the application is served.
@@ -78,7 +82,9 @@ def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing
     )
     app.openapi = lambda: document  # type: ignore[method-assign] # FastAPI's documentation has it replaced like this
     app.state.running = Running()
-    routes = Routes(engine, app.state.running, startup_seconds)
+    # Twice what the evaluations that are admitted can have brought: more could only be told that there is no capacity.
+    app.state.room = Room(2 * settings.max_concurrent_requests * settings.max_body_bytes)
+    routes = Routes(engine, app.state.running, app.state.room, startup_seconds)
     keyed = Keys(settings.api_key).checked
     app.add_route("/v1/systemone", keyed(routes.systemone), methods=["POST"])
     app.add_route("/v1/models", keyed(routes.models))
@@ -136,7 +142,7 @@ def cors(settings: Settings) -> list[Middleware]:
         return []
     return [
         Middleware(
-            CORSMiddleware,
+            Cors,
             allow_origins=settings.cors_origins,
             allow_methods=("GET", "POST"),
             allow_headers=("Authorization", "Content-Type", "Content-Encoding", "X-Request-Id"),
@@ -150,6 +156,19 @@ def cors(settings: Settings) -> list[Middleware]:
             ),
         )
     ]
+
+
+class Cors(CORSMiddleware):
+    """Starlette's middleware, with its refusals in the shape of the wire contract."""
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        """Whether another origin may call."""
+        response = super().preflight_response(request_headers)
+        if response.status_code == HTTPStatus.OK:
+            return response
+        reason = f"{bytes(response.body).decode()}; this server allows what OPENJEV_CORS_ORIGINS names"
+        headers = {name: value for name, value in response.headers.items() if not name.startswith("content-")}
+        return detail_response(response.status_code, "cors_refused", reason, headers)
 
 
 @frozen

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from attrs import define
 from starlette.requests import Request
 
 from openjev_core.api.exchange import joined
-from openjev_core.errors import BodyTimeout, BodyTooLarge, MalformedBody, UnsupportedBody
+from openjev_core.errors import BodyTimeout, BodyTooLarge, MalformedBody, Overloaded, UnsupportedBody
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -29,6 +30,36 @@ would be copied as often as it has members."""
 
 ZSTD_WINDOW_LOG = 23
 """Largest zstd window, 8 MiB: what RFC 9659 obliges a recipient to accept over HTTP, and no more."""
+
+
+REQUEST_BYTES = 64 * 1024
+"""What a request costs while it is received, besides its body: its headers, of up to 32 KiB, and the objects that read
+it. So the bound on bytes is one on requests, too."""
+
+
+@define
+class Room:
+    """The memory that the requests which are being received may take together.
+
+    Attributes:
+        most: Upper bound on the bytes.
+        taken: The bytes that they take now.
+    """
+
+    most: int
+    taken: int = 0
+
+    def take(self, count: int) -> None:
+        """Take some of the room.
+
+        Raises:
+            Overloaded: So much is not left.
+        """
+        if self.taken + count > self.most:
+            raise Overloaded(
+                "this server is receiving as many and as large requests as it can; send yours again shortly"
+            )
+        self.taken += count
 
 
 class Decoder(Protocol):
@@ -63,11 +94,12 @@ CODINGS: dict[str, tuple[Callable[[], Decoder], int]] = {
 """Content coding to the maker of a decoder for one member, and to the most members that a body may have."""
 
 
-async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
+async def read_body(request: Request, room: Room, *, limit: int, seconds: float) -> bytes:
     """The whole body of a request, decompressed.
 
     Args:
         request: Its body has not been read yet.
+        room: Where the request takes room until its body is whole.
         limit: Most bytes, counted after decompression.
         seconds: How long it may take to arrive.
 
@@ -76,6 +108,7 @@ async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
         BodyTooLarge: It is over the limit: by its headers, by what has arrived, or once it is decompressed.
         MalformedBody: It does not decompress.
         BodyTimeout: It did not arrive in time.
+        Overloaded: There is no room for it.
         ClientDisconnect: The client went away.
     """
     if request.headers.get("content-type", "").strip().lower().startswith("multipart/"):
@@ -87,14 +120,18 @@ async def read_body(request: Request, *, limit: int, seconds: float) -> bytes:
     if length.isdecimal() and (len(length) > 15 or int(length) > wire_limit):  # noqa: PLR2004 - no int of hostile length
         raise too_large(limit)
     received = bytearray()
+    room.take(REQUEST_BYTES)
     try:
         async with asyncio.timeout(seconds):
             async for piece in request.stream():
                 if len(received) + len(piece) > wire_limit:
                     raise too_large(limit)
+                room.take(len(piece))
                 received += piece
     except TimeoutError:
         raise BodyTimeout(f"the body did not arrive within {seconds:g} seconds") from None
+    finally:
+        room.taken -= REQUEST_BYTES + len(received)
     return bytes(received) if coding is None else decompressed(bytes(received), coding, limit)
 
 

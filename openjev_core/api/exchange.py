@@ -97,7 +97,8 @@ class TrustedProxies:
     def client(self, peer: str, forwarded_for: str) -> str:
         """The client's address: the last one in the header that is no trusted proxy's, or else the peer's.
 
-        The header is read only when the peer is trusted, and only as far back as trusted proxies wrote it.
+        The header is read only when the peer is trusted, and only as far back as trusted proxies wrote it. The zone of
+        an IPv6 address means nothing on another machine, and may be any text: it is left out.
 
         Args:
             peer: Address at the other end of the connection.
@@ -108,7 +109,7 @@ class TrustedProxies:
         client = peer
         for hop in reversed(forwarded_for.split(",")):
             try:
-                client = str(ip_address(hop.strip()))
+                client = str(ip_address(hop.strip().partition("%")[0]))
             except ValueError:
                 return client
             if not self._trusts(client):

@@ -8,7 +8,7 @@ import attrs
 from starlette.requests import Request
 from starlette.responses import Response
 
-from openjev_core.api.body import read_body
+from openjev_core.api.body import Room, read_body
 from openjev_core.api.exchange import Exchange
 from openjev_core.api.responses import JsonResponse
 from openjev_core.api.running import Running
@@ -26,13 +26,15 @@ class Routes:
 
     Args:
         engine: Evaluates, and knows what is served.
-        running: Where evaluations are entered, so that a stop can end them.
+        running: Where requests are entered, so that a stop can end them.
+        room: The memory that requests may take while they are received.
         startup_seconds: How long the start took.
     """
 
-    def __init__(self, engine: Engine, running: Running, startup_seconds: float) -> None:
+    def __init__(self, engine: Engine, running: Running, room: Room, startup_seconds: float) -> None:
         self._engine = engine
         self._running = running
+        self._room = room
         self._startup_seconds = round(startup_seconds, 3)
         self._started = datetime.now(UTC).date()
 
@@ -111,7 +113,7 @@ class Routes:
 
     async def _body(self, request: Request) -> bytes:
         seconds = self._engine.settings.body_timeout
-        return await read_body(request, limit=self._engine.limits.max_body_bytes, seconds=seconds)
+        return await read_body(request, self._room, limit=self._engine.limits.max_body_bytes, seconds=seconds)
 
 
 def evaluation_headers(evaluation: Evaluation) -> dict[str, str]:

@@ -40,3 +40,7 @@ def test_another_origin_may_not(open_to_one):
     preflight = httpx.options(open_to_one.url + "/v1/systemone", headers=other)
     assert 400 == preflight.status_code
     assert "access-control-allow-origin" not in preflight.headers
+    assert "Origin" in preflight.headers["vary"]
+    assert "cors_refused" == preflight.json()["detail"]["error_type"]
+    assert "Disallowed CORS origin" in preflight.json()["detail"]["message"]
+    assert preflight.headers["x-typesafe-request-id"]

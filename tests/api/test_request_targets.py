@@ -47,3 +47,10 @@ def test_an_encoded_slash_parts_nothing(server, slash):
 
 def test_other_encoded_characters_are_themselves(server):
     assert 200 == get(server, b"/he%61lth/l%69ve").status
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/health/live", "/v1/systemone", "/"])
+def test_an_encoded_line_break_ends_no_path(server, path):
+    assert 404 == get(server, f"{path}%0A".encode()).status
+    assert 404 == exchange(server, post(request(), path=f"{path}%0a")).status
+    assert "%0" not in exchange(server, b"GET /metrics HTTP/1.0\r\n\r\n").body.decode().lower()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -24,6 +26,8 @@ MAX_HEAD_BYTES = 32 * 1024
 
 FAREWELL_SECONDS = 3.0
 """How long the last responses may take to leave, and clients of TLS to say goodbye, which idle ones do not."""
+
+EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE})
 
 logger = logging.getLogger("openjev.server")
 
@@ -74,7 +78,8 @@ def server_config(settings: Settings) -> Config:
     config.include_server_header = False
     config.backlog = BACKLOG
     config.h11_max_incomplete_size = MAX_HEAD_BYTES
-    # Between requests, and for the head of one: hypercorn's `read_timeout` would count while an evaluation runs, too.
+    # How long a connection may idle between requests, how long the head of a request may take, and how long hypercorn
+    # holds an idle connection that its client has closed. Its `read_timeout` would count while an evaluation runs, too.
     config.keep_alive_timeout = settings.keep_alive
     config.ssl_handshake_timeout = settings.body_timeout
     # hypercorn ends a whole HTTP/2 connection, with every evaluation on it, by a KeyError when bytes arrive for a
@@ -130,8 +135,10 @@ async def serve(
     loop.set_exception_handler(report)
     serving = asyncio.create_task(serve_app(cast("Any", app), config, shutdown_trigger=stop.wait, mode="asgi"))
     stopped = asyncio.create_task(stop.wait())
+    watch = asyncio.create_task(watch_descriptors())
     await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
+    watch.cancel()
     if not stop.is_set():
         await serving  # it failed: this raises the reason
     if running:
@@ -145,14 +152,31 @@ async def serve(
         await asyncio.wait((serving,), timeout=FAREWELL_SECONDS)
 
 
+async def watch_descriptors() -> None:
+    """Log, once a minute at most, that no file descriptor is left for another connection.
+
+    Nothing else would: uvloop closes a connection at once when it has no descriptor for it.
+    """
+    while True:
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError as error:
+            if error.errno in EXHAUSTED:
+                logger.error("no file descriptor is left, so connections are refused; raise the limit (ulimit -n)")  # noqa: TRY400 - nothing more is known
+                await asyncio.sleep(59)
+        await asyncio.sleep(1)
+
+
 def report(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log what no coroutine has caught, in one line without anything that a client has sent.
 
     A hostile client may trip a protocol library; one connection ends.
     """
-    kinds = sorted({type(error).__name__ for error in leaves(context.get("exception"))})
-    if kinds != [asyncio.CancelledError.__name__]:
-        logger.warning("%s: %s", context["message"], ", ".join(kinds))
+    error = context.get("exception")
+    if isinstance(error, asyncio.CancelledError) or (isinstance(error, OSError) and error.errno in EXHAUSTED):
+        return  # a connection that the stop ended; :func:`watch_descriptors` reports the other
+    kinds = sorted({type(leaf).__name__ for leaf in leaves(error)})
+    logger.warning("%s: %s", context["message"], ", ".join(kinds))
 
 
 def leaves(error: BaseException | None) -> Iterator[BaseException]:
