@@ -10,6 +10,7 @@ import orjson
 from starlette.responses import Response
 
 from openjev_core.errors import (
+    MAX_PROBLEMS,
     BackendUnavailable,
     MethodNotAllowed,
     OpenJevError,
@@ -21,7 +22,6 @@ from openjev_core.errors import (
 
 NO_SNIFFING = {"x-content-type-options": "nosniff"}
 RETRY = "send the request again shortly"
-MAX_PROBLEMS = 20
 MAX_MESSAGE = 600
 MAX_PARTS = 16
 MAX_PART = 120
@@ -76,10 +76,10 @@ def detail_response(
 
 
 def wire_problems(error: RequestError) -> list[dict[str, Any]]:
-    """A request's problems, each at a path from ``"body"``; the first :data:`MAX_PROBLEMS` of them."""
+    """A request's problems, each at a path from ``"body"``; the first :data:`~openjev_core.errors.MAX_PROBLEMS`."""
     wire = [wire_problem(problem) for problem in error.problems[:MAX_PROBLEMS]]
-    if (more := len(error.problems) - MAX_PROBLEMS) > 0:
-        wire.append({"loc": ["body"], "msg": f"and {more} more problems", "type": "more_problems"})
+    if len(error.problems) > MAX_PROBLEMS:
+        wire.append({"loc": ["body"], "msg": "and more problems", "type": "more_problems"})
     return wire
 
 

@@ -74,7 +74,7 @@ def test_many_problems_stay_a_small_body(server):
     reply = exchange(server, post(body(questions=questions)))
     assert 422 == reply.status
     assert 21 == len(reply.json["detail"])
-    assert "and 40 more problems" == reply.json["detail"][-1]["msg"]
+    assert "and more problems" == reply.json["detail"][-1]["msg"]
     assert len(reply.body) < 20_000
 
 
