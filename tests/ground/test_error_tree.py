@@ -50,7 +50,7 @@ def test_error_types_are_words_of_their_own():
 
 def test_only_what_waiting_cures_asks_to_wait():
     waiting = {name for name, cls in CLASSES.items() if cls.retry_after is not None}
-    assert {"BackendUnavailable", "AtCapacity", "Stopping"} == waiting
+    assert {"BackendUnavailable", "AtCapacity", "Stopping", "Overloaded"} == waiting
 
 
 def test_paths_are_put_before_each_problem():
