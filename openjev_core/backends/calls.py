@@ -21,8 +21,7 @@ def check_call(server: str, branch: Branch, before: int, vocab_size: int, max_pr
     """
     if branch.fault is not None:
         raise BackendError(f"a call to {server} cannot be made: {branch.fault}")
-    lowest, highest = branch.id_range
-    if lowest < 0 or highest >= vocab_size:
+    if branch.lowest < 0 or branch.highest >= vocab_size:
         raise BackendError(
             f"a token id lies outside the vocabulary of {vocab_size}: the tokenizer belongs to another model"
         )

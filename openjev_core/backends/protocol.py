@@ -8,49 +8,52 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import cached_property
 from typing import Protocol
 
 import orjson
-from attrs import frozen
+from attrs import field, frozen
 
 
 @frozen
 class Branch:
     """One read: a suffix to the warmed prefix, and the labels to read after it.
 
-    The same question's branch is read behind one state after another, so what is found out about it is kept.
+    The same question's branch is read behind one state after another, so what can be known of it is worked out once,
+    when it is made: what is kept of a question does not grow later.
 
     Attributes:
         suffix: Token ids that follow the prefix; never empty.
         labels: Distinct token ids whose logprobs are wanted; never empty.
+        suffix_json: The suffix as the inside of a JSON array.
+        labels_json: The labels as a JSON array.
+        fault: What makes it unreadable for any backend; ``None`` where nothing does.
+        lowest, highest: Of all its token ids; 0 where it has none.
     """
 
     suffix: tuple[int, ...]
     labels: tuple[int, ...]
+    suffix_json: bytes = field(init=False, eq=False, repr=False)
+    labels_json: bytes = field(init=False, eq=False, repr=False)
+    fault: str | None = field(init=False, eq=False, repr=False)
+    lowest: int = field(init=False, eq=False, repr=False)
+    highest: int = field(init=False, eq=False, repr=False)
 
-    @cached_property
-    def suffix_json(self) -> bytes:
-        """The suffix as the inside of a JSON array."""
-        return orjson.dumps(self.suffix)[1:-1]
-
-    @cached_property
-    def labels_json(self) -> bytes:
-        """The labels as a JSON array."""
-        return orjson.dumps(self.labels)
-
-    @cached_property
-    def fault(self) -> str | None:
-        """What makes it unreadable, whoever is to read it."""
+    def __attrs_post_init__(self) -> None:
+        fault = None
         if not self.suffix or not self.labels:
-            return "it needs at least one token and one label"
-        return "it names one label twice" if len(set(self.labels)) != len(self.labels) else None
-
-    @cached_property
-    def id_range(self) -> tuple[int, int]:
-        """The lowest and the highest of its token ids; it has some where there is no :attr:`fault`."""
+            fault = "it needs at least one token and one label"
+        elif len(set(self.labels)) != len(self.labels):
+            fault = "it names one label twice"
         ids = self.suffix + self.labels
-        return min(ids), max(ids)
+        known = {
+            "suffix_json": orjson.dumps(self.suffix)[1:-1],
+            "labels_json": orjson.dumps(self.labels),
+            "fault": fault,
+            "lowest": min(ids, default=0),
+            "highest": max(ids, default=0),
+        }
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
 
 
 @frozen
