@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from openjev_core.settings import Settings
 
@@ -45,12 +45,4 @@ class Limits:
             max_total_input_tokens=settings.max_total_input_tokens,
             max_concurrent_requests=settings.max_concurrent_requests,
             max_concurrent_branches=settings.max_concurrent_branches,
-        )
-
-    def of_workers(self, count: int) -> Limits:
-        """The limits of ``count`` processes, each of which has these."""
-        return evolve(
-            self,
-            max_concurrent_requests=self.max_concurrent_requests * count,
-            max_concurrent_branches=self.max_concurrent_branches * count,
         )
