@@ -23,8 +23,8 @@ EVALUATION_HEADERS = (
     "Server-Timing",
 )
 
-ASKING = "Questions"
-TELLING = "Server"
+QUESTIONS_TAG = "Questions"
+SERVER_TAG = "Server"
 
 BODY_ERRORS = ("400", "408", "413", "415", "422")
 
@@ -51,15 +51,17 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
         "paths": {
             "/v1/systemone": {"post": systemone(registry)},
             "/v1/prompts": {"post": prompts(registry)},
-            "/v1/models": {"get": told("listModels", "Which model is served, and under which names", "Models")},
-            "/v1/limits": {"get": told("getLimits", "The limits in force", "Limits")},
+            "/v1/models": {
+                "get": server_operation("listModels", "Which model is served, and under which names", "Models")
+            },
+            "/v1/limits": {"get": server_operation("getLimits", "The limits in force", "Limits")},
             "/health": {"get": health()},
-            "/health/live": {"get": told("getLiveness", "Whether the process serves", "Live", keyed=False)},
+            "/health/live": {"get": server_operation("getLiveness", "Whether the process serves", "Live", keyed=False)},
             "/metrics": {"get": metrics()},
         },
         "tags": [
-            {"name": ASKING, "description": "Typed questions about a state."},
-            {"name": TELLING, "description": "What the server tells about itself."},
+            {"name": QUESTIONS_TAG, "description": "Typed questions about a state."},
+            {"name": SERVER_TAG, "description": "What the server says about itself."},
         ],
         "components": {
             "schemas": {**components(registry), **SCHEMAS, "Request": request_schema()},
@@ -115,7 +117,7 @@ def systemone(registry: Registry) -> dict[str, Any]:
     failures = ("401", *BODY_ERRORS, "431", "500", "502", "503", "504", "529")
     return {
         "operationId": "evaluate",
-        "tags": [ASKING],
+        "tags": [QUESTIONS_TAG],
         "summary": "Answer typed questions about one state",
         "security": [{}, {"key": []}],
         "requestBody": request_body(registry),
@@ -128,7 +130,7 @@ def prompts(registry: Registry) -> dict[str, Any]:
     failures = ("401", "404", *BODY_ERRORS, "431", "500", "503", "504", "529")
     return {
         "operationId": "previewPrompts",
-        "tags": [ASKING],
+        "tags": [QUESTIONS_TAG],
         "summary": "Show the prompts of a request, without inference",
         "description": "For people debugging. Served on loopback addresses only, unless configured otherwise.",
         "security": [{}, {"key": []}],
@@ -164,12 +166,12 @@ def example_request(registry: Registry) -> dict[str, Any]:
     return {"model": "jev-latest", "state": EXAMPLE_STATE, "questions": questions}
 
 
-def told(operation: str, summary: str, schema: str, *, keyed: bool = True) -> dict[str, Any]:
-    """An operation that takes nothing and tells something."""
+def server_operation(operation: str, summary: str, schema: str, *, keyed: bool = True) -> dict[str, Any]:
+    """An operation that takes nothing and says something about the server."""
     failures = ("400", "401", "431") if keyed else ("400", "431")
     return {
         "operationId": operation,
-        "tags": [TELLING],
+        "tags": [SERVER_TAG],
         "summary": summary,
         "security": [{}, {"key": []}] if keyed else [],
         "responses": {"200": ok(schema, summary), **{status: error(status) for status in failures}},
@@ -178,7 +180,7 @@ def told(operation: str, summary: str, schema: str, *, keyed: bool = True) -> di
 
 def health() -> dict[str, Any]:
     """``GET /health``."""
-    operation = told("getHealth", "Whether the backend answers", "Health", keyed=False)
+    operation = server_operation("getHealth", "Whether the backend answers", "Health", keyed=False)
     unavailable = ok("Health", "The backend does not answer.", ("x-typesafe-request-id", "Retry-After"))
     operation["responses"]["503"] = unavailable
     return operation
@@ -186,6 +188,6 @@ def health() -> dict[str, Any]:
 
 def metrics() -> dict[str, Any]:
     """``GET /metrics``."""
-    operation = told("getMetrics", "Metrics as Prometheus reads them", "Models")
+    operation = server_operation("getMetrics", "Metrics as Prometheus reads them", "Models")
     operation["responses"]["200"]["content"] = {"text/plain": {"schema": {"type": "string"}}}
     return operation

@@ -40,15 +40,15 @@ class RequestLog:
 
 
 def level_of(exchange: Exchange) -> int:
-    """How loud a request is."""
+    """The level at which a request is logged."""
     if exchange.status is not None and exchange.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        # 503 and 529 tell of load, which is no fault of this server.
+        # 503 and 529 are signs of load, which is no fault of this server.
         return logging.ERROR if exchange.status == HTTPStatus.INTERNAL_SERVER_ERROR else logging.WARNING
     return logging.DEBUG if exchange.route in QUIET_ROUTES else logging.INFO
 
 
 def record_of(exchange: Exchange) -> dict[str, Any]:
-    """What is told of a request. Everything in it is the server's own or has no power over a line."""
+    """A request as a log record. Everything in it is the server's own, or is made harmless where a line is written."""
     record: dict[str, Any] = {
         "request_id": exchange.request_id,
         "client": exchange.client,
@@ -75,8 +75,8 @@ def record_of(exchange: Exchange) -> dict[str, Any]:
 def error_text(error: Exception) -> str:
     """What went wrong, without anything that the request held.
 
-    A problem's message may quote the request, and so may an exception that is not openjev's own: of these the kind
-    and the place are told.
+    A problem's message may quote the request, and so may an exception that is not openjev's own: of these the log
+    names the kind and the place.
     """
     if isinstance(error, RequestError):
         places = [".".join(str(part) for part in p.loc[:1]) + f" {p.type}" for p in error.problems[:3]]

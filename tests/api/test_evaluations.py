@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import httpx
 import pytest
+from attrs import field, frozen
 from live_server import live_server
 from raw_http import connection, exchange, post, request
 from starlette.testclient import TestClient
@@ -17,7 +19,8 @@ from until import eventually
 from openjev_core.api.app import create_app
 from openjev_core.engine.engine import engine_for
 from openjev_core.errors import BackendError, BackendUnavailable
-from openjev_core.plugins.registry import load_registry
+from openjev_core.plugins.registry import load_registry, registry_of
+from openjev_core.question import QuestionType
 from openjev_core.settings import Settings
 
 REQUEST = json.loads(request())
@@ -63,6 +66,35 @@ def test_a_hang_up_cancels_the_evaluation_and_frees_its_place(slow):
     metrics = httpx.get(slow.url + "/metrics").text
     assert "openjev_hang_ups_total 1.0" in metrics
     assert 'status="499"' not in metrics
+
+
+def test_a_hang_up_and_a_stop_end_an_evaluation_whose_questions_are_still_read():
+    go_on = threading.Event()
+
+    @frozen(kw_only=True)
+    class Slow:
+        text: str = field(validator=lambda *_: go_on.wait(20))
+
+    slow_type = QuestionType(
+        name="slow",
+        summary="Takes its time.",
+        api=1,
+        question=Slow,
+        answer=Slow,
+        readouts=lambda question: [],
+        reduce=lambda question, found: question,
+    )
+    ask = post(request(q={"type": "slow", "text": "x"}))
+    with ThreadPoolExecutor(1) as pool:
+        with live_server(registry=registry_of(slow_type), grace_period=0.1) as running:
+            with connection(running) as sock:
+                sock.sendall(ask)
+                assert eventually(lambda: running.engine.in_flight == 1)
+            assert eventually(lambda: running.engine.in_flight == 0)
+            last = pool.submit(exchange, running, ask)
+            assert eventually(lambda: running.engine.in_flight == 1)
+        assert "stopping" == last.result().json["detail"]["error_type"]
+    go_on.set()
 
 
 def test_a_hang_up_of_one_leaves_the_others_alone(slow):

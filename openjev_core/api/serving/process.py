@@ -32,16 +32,16 @@ Announce = Callable[[Engine, str], None]
 """Called once, when the server accepts requests, with the engine and the URL."""
 
 GC_THRESHOLDS = 20_000, 20, 50
-"""New objects, and collections of each generation, before the next one is searched for cycles. A request of 32 questions
-makes some thousand objects and no cycle. Python's own 700 has each searched several times: 4% of the CPU of a request
-of 3 questions."""
+"""New objects, and collections of each generation, before the next one is searched for cycles. A request of 32
+questions makes some thousand objects and no cycle. Python's own 700 has each of them searched several times: 4% of the
+CPU of a request of 3 questions."""
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 logger = logging.getLogger("openjev.server")
 
 Prepare = Callable[[Settings], None]
-"""Called first in each worker process, to set logging up there as it is here."""
+"""Called first in each worker process, to set up logging there as it is here."""
 
 
 def silent(*_: object) -> None:
