@@ -83,7 +83,11 @@ class PromptSession:
     ) -> BranchedQuestion:
         """See :meth:`openjev_core.reader.Session.prepare`."""
         known = cast("BranchedQuestion | None", earlier)
-        if known is not None and known.ending == self.prefix.ending and self.budget.afford(known.suffix_tokens):
+        if (
+            known is not None
+            and known.ending.text == self.prefix.ending.text
+            and self.budget.afford(known.suffix_tokens)
+        ):
             return known
         # A question whose type fails has spent nothing.
         budget, prepared = evolve(self.budget), []

@@ -10,7 +10,7 @@ left would be wrong without a sign of it, so such a chat is refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, NoReturn
 
 import jinja2
@@ -46,8 +46,8 @@ MAX_STEPS = 250_000
 MAX_WRITTEN = 64 * 1024 * 1024
 """Upper bound on the characters that a rendering writes, and that one repetition makes."""
 
-STEP = "_openjev_step"
-"""What a template's loops call in each round."""
+BOUNDS = "_openjev_bounds"
+"""The name under which a rendering holds its :class:`Bounds`, and of the filter that every loop goes through."""
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
@@ -72,15 +72,17 @@ class Bounds:
     steps: int = 0
     written: int = 0
 
-    def step(self) -> None:
-        """Count a round of a loop.
+    def rounds(self, values: Iterable[Any]) -> Iterator[Any]:
+        """The values that a loop goes through, counted.
 
         Raises:
             TemplateRefusal: There are too many.
         """
-        self.steps += 1
-        if self.steps > MAX_STEPS:
-            raise TemplateRefusal(f"its loops take more than {MAX_STEPS:,} rounds")
+        for value in values:
+            self.steps += 1
+            if self.steps > MAX_STEPS:
+                raise TemplateRefusal(f"its loops take more than {MAX_STEPS:,} rounds")
+            yield value
 
     def write(self, text: str) -> str:
         """Count a text that is written.
@@ -117,7 +119,7 @@ class Renderer:
             "enable_thinking": False,
             "thinking": False,
             **self._special,
-            STEP: bounds.step,
+            BOUNDS: bounds,
         }
         try:
             return "".join(map(bounds.write, self._template.generate(variables)))
@@ -138,13 +140,13 @@ def compile_template(template: ChatTemplate) -> Renderer:
     """
     environment = Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation])
     environment.filters["tojson"] = _tojson
+    environment.filters[BOUNDS] = _bounded
     environment.globals["raise_exception"] = _raise_exception
     try:
         parsed = environment.parse(template.source)
         for loop in parsed.find_all(nodes.For):
             # Nothing else in the sandbox bounds loops in loops.
-            counting = nodes.Call(nodes.Name(STEP, "load"), [], [], None, None, lineno=loop.lineno)
-            loop.body.insert(0, nodes.ExprStmt(counting, lineno=loop.lineno))
+            loop.iter = nodes.Filter(loop.iter, BOUNDS, [], [], None, None, lineno=loop.lineno)
         compiled = environment.from_string(parsed)
     except RecursionError:
         raise StartupError(
@@ -166,6 +168,12 @@ def _tojson(
 ) -> str:
     # jinja2's own filter escapes for HTML, which would change what the model reads.
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+@jinja2.pass_context
+def _bounded(context: Context, values: Iterable[Any]) -> Iterator[Any]:
+    bounds: Bounds = context[BOUNDS]
+    return bounds.rounds(values)
 
 
 def _raise_exception(message: str) -> NoReturn:
