@@ -11,6 +11,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
@@ -39,6 +40,8 @@ HOLD_BACK = 1.0
 """Seconds without a call after a server that was unreachable says that it is ready."""
 ABORT_TIMEOUT = 2.0
 """Seconds for one ``/abort_request``."""
+CLOSE_TIMEOUT = 2.0
+"""Seconds until connections that are being closed are left alone."""
 MAX_ABORTS = 4096
 """Rids that wait to be aborted. Beyond that the oldest are dropped: their connections are closed anyway."""
 WAITING_HELPS = frozenset({429, 502, 503, 504})
@@ -171,7 +174,10 @@ class SGLangClient:
     async def aclose(self) -> None:
         """Give aborts that wait a moment, and close the connections."""
         await self.aborts.aclose()
-        await self._session.close()
+        # One whose server does not take the rest of a body would be waited for without end.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                await self._session.close()
 
     async def _send_within(
         self, seconds: float, method: str, path: str, body: bytes | None = None
