@@ -20,6 +20,8 @@ Progress = Callable[[str], None]
 
 PROBE_STATE = "The lamp is on."
 PROBE_WORDS = "Which label comes first?"
+PROBE_TIMEOUT = 30.0
+"""Seconds for the probe."""
 
 
 @asynccontextmanager
@@ -144,13 +146,13 @@ async def probe_labels(engine: Engine, progress: Progress) -> None:
     prefix = writer.write(PROBE_STATE)
     branch = Branch(writer.suffix(PROBE_WORDS, prefix.ending), ids)
     try:
-        async with engine.model.backend.prefix(prefix.ids, key="openjev-probe") as warm:
+        async with asyncio.timeout(PROBE_TIMEOUT), engine.model.backend.prefix(prefix.ids, key="openjev-probe") as warm:
             readings, _ = await warm.read([branch])
         check_logprobs(readings[0].logprobs)
-    except BackendError as error:
+    except (BackendError, TimeoutError) as error:
         raise StartupError(
-            f"probe: expected logprobs of {len(ids)} labels after a real prompt, found: {error}; is this an SGLang "
-            "that answers token_ids_logprob?"
+            f"probe: expected logprobs of {len(ids)} labels after a real prompt, found: "
+            f"{str(error) or f'none within {PROBE_TIMEOUT:g} s'}; is this an SGLang that answers token_ids_logprob?"
         ) from error
     mass = math.fsum(math.exp(value) for value in readings[0].logprobs)
     progress(f"probe: {len(ids)} labels read, which hold {min(mass, 1):.0%} of the probability")

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from sglang_double_faults import Fault
 from sglang_double_model import logprob
+from until import until
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import backend as backend_module
@@ -37,14 +38,6 @@ async def evaluate(backend, first=0, count=4):
     assert [r.logprobs for r in readings] == [
         tuple(logprob((*prefix, *branch.suffix), label) for label in LABELS) for branch in wanted
     ]
-
-
-async def until(condition):
-    for _ in range(1000):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it did not come about")
 
 
 def other_tasks():

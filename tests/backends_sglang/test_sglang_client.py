@@ -15,6 +15,7 @@ import aiohttp
 import orjson
 import pytest
 import trustme
+from until import until
 
 from openjev_core.backends.sglang import client as client_module
 from openjev_core.backends.sglang.client import SGLangClient
@@ -96,8 +97,8 @@ async def client_of(url, **options):
         await client.aclose()
 
 
-async def post(client, body=b"{}", seconds=30.0):
-    return await client.generate(body, rids=["a-rid"], routing_key="state", seconds=seconds)
+async def post(client, body=b"{}"):
+    return await client.generate(body, rids=["a-rid"], routing_key="state")
 
 
 async def turn():
@@ -224,7 +225,7 @@ async def test_a_second_attempt_has_what_the_first_one_left():
     slow = asyncio.Event()
     async with serving(Script([OK], [slow, None], [...])) as client:
         await post(client)
-        call = asyncio.create_task(post(client, seconds=0.3))
+        call = asyncio.create_task(client.health(seconds=0.3))
         await asyncio.sleep(0.2)
         slow.set()
         with pytest.raises(DeadlineExceeded, match=r"^SGLang did not answer within 0\.3 s$"):
@@ -236,7 +237,7 @@ async def test_a_second_attempt_has_what_the_first_one_left():
 async def test_a_call_that_is_given_up_closes_its_connection_at_once(parts, way):
     script = Script([*parts, ...], [OK])
     async with serving(script) as client:
-        call = asyncio.create_task(post(client, seconds=0.05 if way == "late" else 30.0))
+        call = asyncio.create_task(client.health(seconds=0.05) if way == "late" else post(client))
         await script.asked.wait()
         await turn()
         if way == "cancelled":
@@ -259,13 +260,33 @@ async def test_a_body_that_the_server_does_not_take_keeps_no_descriptor(answer):
 
     async with serving(deaf) as client:
         before = descriptors()
-        calls = [asyncio.create_task(post(client, bytes(64 * 1024 * 1024), seconds=0.2)) for _ in range(2)]
-        for error in await asyncio.gather(*calls, return_exceptions=True):
-            assert isinstance(error, BackendError if answer else DeadlineExceeded)
+        calls = [asyncio.create_task(post(client, bytes(16 * 1024 * 1024))) for _ in range(2)]
+        await until(lambda: len(taken) == 2 and all(call.done() or not answer for call in calls))
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
         await turn()
         assert before + len(taken) == descriptors()
         for writer in taken:
             writer.transport.abort()
+
+
+async def test_closing_does_not_wait_for_a_server_that_takes_nothing(monkeypatch):
+    monkeypatch.setattr(client_module, "CLOSE_TIMEOUT", 0.01)
+    taken = []
+
+    async def deaf(reader, writer):
+        taken.append(writer)
+        await reader.readuntil(b"\r\n\r\n")
+
+    async with serving(deaf) as client:
+        call = asyncio.create_task(post(client, bytes(16 * 1024 * 1024)))
+        await until(lambda: taken)
+        await turn()
+        await asyncio.wait_for(client.aclose(), 5)
+        taken[0].transport.abort()
+        with pytest.raises(BackendUnavailable):
+            await call
 
 
 async def test_nothing_is_followed_remembered_or_sent_through_a_proxy(monkeypatch):
@@ -339,7 +360,7 @@ async def test_an_address_that_swallows_packets_is_told_and_holds_no_descriptor(
         before = descriptors()
         async with client_of(f"http://127.0.0.1:{port}") as client:
             with pytest.raises(DeadlineExceeded, match=r"^SGLang did not answer within 0\.05 s$"):
-                await post(client, seconds=0.05)
+                await client.health(seconds=0.05)
             calls = [asyncio.create_task(post(client)) for _ in range(50)]
             await turn()
             for call in calls:
@@ -361,7 +382,7 @@ async def test_several_addresses_of_a_name_are_tried_side_by_side(addresses):
         addresses.extend(["127.0.0.2", "127.0.0.1"])
         with swallowing("127.0.0.2", port):
             async with client_of(f"http://sglang.test:{port}") as client:
-                assert b"ok" == await post(client, seconds=3.0)
+                assert b"ok" == await asyncio.wait_for(post(client), 3)
 
 
 async def test_a_name_is_written_as_it_is_registered(addresses):
@@ -421,7 +442,7 @@ async def test_a_tls_greeting_without_answer_ends_with_its_call():
     script = Script()
     async with serving(script) as plain, client_of(plain.url.replace("http:", "https:")) as client:
         with pytest.raises(DeadlineExceeded):
-            await post(client, seconds=0.1)
+            await client.health(seconds=0.1)
         await asyncio.wait_for(script.closed.wait(), 5)
 
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from sglang_double_model import logprob
+from until import until
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import client as client_module
@@ -44,14 +45,6 @@ async def read(backend):
     assert [reading.logprobs for reading in readings] == [
         tuple(logprob((*PREFIX, *branch.suffix), label) for label in branch.labels) for branch in BRANCHES
     ]
-
-
-async def until(condition):
-    for _ in range(1000):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it did not come about")
 
 
 async def test_clients_that_retry_do_not_meet_the_servers_own_first_call(start_double):

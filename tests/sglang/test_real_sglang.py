@@ -15,7 +15,7 @@ from tiny_tokenizer import tiny_tokenizer
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import open_sglang
 from openjev_core.backends.sglang.opening import tokens_line
-from openjev_core.errors import BackendError, DeadlineExceeded, OpenJevError, StartupError
+from openjev_core.errors import BackendError, OpenJevError, StartupError
 from openjev_core.prompts.session import routing_key
 from openjev_core.prompts.tokenizer import load_tokenizer, tokenizer_from
 from openjev_core.settings import Settings
@@ -112,7 +112,7 @@ async def test_a_prefix_that_was_reused_takes_no_call_where_that_is_told(real_sg
         first = await read(backend, prefix, wanted, "batch")
         async with backend.prefix(prefix, key=routing_key(prefix)) as warm:
             again, _ = await warm.read(wanted)
-            # A warm-up that was made has a label's logprob.
+        # A warm-up that was made has a label's logprob.
         assert tells_reuse(backend) == (warm.warm_up.logprobs == ())
     assert (200, 1) == (warm.warm_up.prompt_tokens, warm.warm_up.output_tokens)
     assert all(furthest(a.logprobs, b.logprobs) < NOISE for a, b in zip(first, again, strict=True))
@@ -142,7 +142,7 @@ async def test_the_longest_prompt_that_is_promised_is_taken(real_sglang):
 async def test_work_that_is_given_up_stops(real_sglang, way):
     """Forty cold prompts of 1,000 tokens are minutes of work here; a one-token call waits for none of it."""
     wanted = branches(f"given up, {way}", 40, length=1000)
-    async with connected(real_sglang, request_timeout=6.0 if way == "deadline" else 600.0) as backend:
+    async with connected(real_sglang) as backend:
         reading = asyncio.create_task(read(backend, prompt(way, 30), wanted, "calls"))
         await asyncio.sleep(2)
         if way == "cancelled":
@@ -150,8 +150,8 @@ async def test_work_that_is_given_up_stops(real_sglang, way):
             with pytest.raises(asyncio.CancelledError):
                 await reading
         else:
-            with pytest.raises(DeadlineExceeded):
-                await reading
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(reading, 4)
         async with asyncio.timeout(60):
             while True:
                 try:
@@ -164,7 +164,7 @@ async def test_work_that_is_given_up_stops(real_sglang, way):
 
 async def test_two_hundred_mixed_evaluations_with_cancellations_leave_it_well_and_idle(real_sglang):
     rng = random.Random(11)
-    async with connected(real_sglang, request_timeout=300.0) as backend:
+    async with connected(real_sglang) as backend:
         gate = asyncio.Semaphore(16)
 
         async def client(number):
@@ -206,7 +206,7 @@ async def server_idle(server):
 
 
 async def test_sixty_four_clients_at_once(real_sglang):
-    async with connected(real_sglang, request_timeout=300.0) as backend:
+    async with connected(real_sglang) as backend:
         readings = await asyncio.gather(
             *(read(backend, prompt(f"client {n}", 30), branches(n, 2, 5), backend.fanout) for n in range(64))
         )

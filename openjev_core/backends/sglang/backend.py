@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from typing import Literal, Self
 
 from attrs import define, field
 
@@ -24,7 +23,7 @@ from openjev_core.backends.sglang.wire import (
     read_element,
     single_body,
 )
-from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded
+from openjev_core.errors import BackendError, BackendUnavailable
 
 WARM_UP_LABELS = (0,)
 """A warm-up's logprobs mean nothing, but it has to ask for one."""
@@ -46,7 +45,6 @@ class SGLangBackend:
         max_prompt_tokens: The longest prompt that leaves room for its output token.
         fanout: ``batch``: one call carries as many branches as there are slots; ``calls``: one call each.
         slots: Prompts at SGLang at once.
-        call_timeout: Seconds for one call: with a full queue the Rust front end never answers.
         facts: What the server said about itself at the start.
         warmth: The prefixes that it is known to hold.
         name: ``sglang``.
@@ -57,23 +55,13 @@ class SGLangBackend:
     max_prompt_tokens: int
     fanout: Literal["batch", "calls"]
     slots: Slots
-    call_timeout: float
     facts: SGLangFacts = SGLangFacts()
     warmth: Warmth = field(factory=Warmth, repr=False)
     name: str = field(default="sglang", init=False)
 
-    @asynccontextmanager
-    async def prefix(self, ids: Sequence[int], *, key: str, single: bool = False) -> AsyncIterator[SGLangPrefix]:
+    def prefix(self, ids: Sequence[int], *, key: str, single: bool = False) -> SGLangPrefix:
         """See :meth:`openjev_core.backends.protocol.Backend.prefix`. SGLang itself decides how long it keeps one."""
-        whole = Branch(tuple(ids), WARM_UP_LABELS)
-        self.check_branch(whole, before=0)
-        prefix = SGLangPrefix(self, whole, key, self.slots.party())
-        try:
-            await prefix.warm(single=single)
-            yield prefix
-        except BackendError:
-            self.warmth.forget()
-            raise
+        return SGLangPrefix(self, Branch(tuple(ids), WARM_UP_LABELS), key, single)
 
     def check_branch(self, branch: Branch, before: int) -> None:
         """Refuse what would kill SGLang or be refused by it: a branch after ``before`` tokens.
@@ -92,8 +80,9 @@ class SGLangBackend:
         rid, asked_at = self.client.new_rid(), time.monotonic()
         body = single_body(CHECK.suffix_json, CHECK.labels_json, rid)
         try:
-            answer = await self.client.generate(body, rids=[rid], routing_key=CHECK_KEY, seconds=CHECK_TIMEOUT)
-        except DeadlineExceeded:
+            async with asyncio.timeout(CHECK_TIMEOUT):
+                answer = await self.client.generate(body, rids=[rid], routing_key=CHECK_KEY)
+        except TimeoutError:
             if self.client.answered_at > asked_at:
                 return
             raise BackendUnavailable(f"SGLang has not answered a one-token call for {CHECK_TIMEOUT:g} s") from None
@@ -112,6 +101,7 @@ class SGLangPrefix:
         backend: Where it is read.
         whole: The prefix itself, as a branch with nothing before it.
         key: Names it.
+        single: One branch is all that will be read after it.
         party: The evaluation's share of the slots.
         warm_up: See :attr:`openjev_core.backends.protocol.WarmPrefix.warm_up`.
     """
@@ -119,27 +109,41 @@ class SGLangPrefix:
     backend: SGLangBackend
     whole: Branch
     key: str
-    party: Party
+    single: bool
+    party: Party = field(init=False)
     warm_up: Reading = field(init=False)
+
+    async def __aenter__(self) -> Self:
+        self.party = self.backend.slots.party()
+        self.backend.check_branch(self.whole, before=0)
+        try:
+            self.warm_up = await self.warm()
+        except BackendError:
+            self.backend.warmth.forget()
+            raise
+        return self
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, BackendError):
+            self.backend.warmth.forget()
 
     @property
     def length(self) -> int:
         """Tokens of the prefix."""
         return len(self.whole.suffix)
 
-    async def warm(self, *, single: bool) -> None:
+    async def warm(self) -> Reading:
         """Read the prefix. No branch is sent before this returns: a cold prefix is computed several times over.
 
-        One that SGLang is known to hold takes no call, nor does one that a ``single`` branch may bring along. It counts
-        as one that reused everything: what an evaluation is said to have used must not depend on what ran before it.
+        One that SGLang is known to hold takes no call, nor does one that a single branch may bring along. It counts as
+        one that reused everything: what an evaluation is said to have used must not depend on what ran before it.
         """
         warmth = self.backend.warmth
-        if warmth.holds(self.key) or (single and warmth.may_read_along(self.key)):
-            self.warm_up = Reading((), prompt_tokens=self.length, cached_tokens=self.length)
-            return
+        if warmth.holds(self.key) or (self.single and warmth.may_read_along(self.key)):
+            return Reading((), prompt_tokens=self.length, cached_tokens=self.length)
         await self.party.acquire(1)
         try:
-            self.warm_up = await self.call(self.whole.suffix_json, self.length, self.whole)
+            return await self.call(self.whole.suffix_json, self.length, self.whole)
         finally:
             self.party.release(1)
 
@@ -215,5 +219,4 @@ class SGLangPrefix:
 
     async def post(self, body: bytes, rids: Sequence[str]) -> bytes:
         """Send a body."""
-        backend = self.backend
-        return await backend.client.generate(body, rids=rids, routing_key=self.key, seconds=backend.call_timeout)
+        return await self.backend.client.generate(body, rids=rids, routing_key=self.key)

@@ -11,6 +11,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
@@ -39,6 +40,8 @@ HOLD_BACK = 1.0
 """Seconds without a call after a server that was unreachable says that it is ready."""
 ABORT_TIMEOUT = 2.0
 """Seconds for one ``/abort_request``."""
+CLOSE_TIMEOUT = 2.0
+"""Seconds until connections that are being closed are left alone."""
 MAX_ABORTS = 4096
 """Rids that wait to be aborted. Beyond that the oldest are dropped: their connections are closed anyway."""
 WAITING_HELPS = frozenset({429, 502, 503, 504})
@@ -99,14 +102,16 @@ class SGLangClient:
         """A name for a call, for :meth:`abort`."""
         return next(self._rids)
 
-    async def generate(self, body: bytes, *, rids: Sequence[str], routing_key: str, seconds: float) -> bytes:
-        """``POST /generate``. When the answer is no longer waited for, the work is stopped.
+    async def generate(self, body: bytes, *, rids: Sequence[str], routing_key: str) -> bytes:
+        """``POST /generate``. Cancelling stops the work.
+
+        No time is set: an evaluation has a deadline of its own, without which a call may last for ever (with a full
+        queue, the Rust front end never answers).
 
         Args:
             body: The request.
             rids: The names of its prompts.
             routing_key: Routers that hash a key keep calls with the same one on one worker.
-            seconds: For the whole call.
 
         Returns:
             The body of a 200.
@@ -114,14 +119,11 @@ class SGLangClient:
         Raises:
             BackendUnavailable: It is not there, is not ready again after an outage, breaks off, or says that it cannot
                 take the call now.
-            DeadlineExceeded: No answer in time.
             BackendError: Any other status.
         """
         await self.outage.over()
         try:
-            status, content = await self._send(
-                "POST", self._generate, body, seconds, {"X-SMG-Routing-Key": routing_key}
-            )
+            status, content = await self._send("POST", self._generate, body, {"X-SMG-Routing-Key": routing_key})
         except Unreachable:
             self.outage.begin()
             raise
@@ -140,7 +142,7 @@ class SGLangClient:
 
     async def abort(self, rid: str, *, seconds: float) -> int:
         """``POST /abort_request``; returns the status. Raises as :meth:`health` does."""
-        status, _ = await self._send("POST", self._base / "abort_request", orjson.dumps({"rid": rid}), seconds)
+        status, _ = await self._send_within(seconds, "POST", "abort_request", orjson.dumps({"rid": rid}))
         return status
 
     async def health(self, *, seconds: float) -> bool:
@@ -150,7 +152,7 @@ class SGLangClient:
             BackendUnavailable: The server is not there.
             DeadlineExceeded: No answer in time.
         """
-        status, _ = await self._send("GET", self._base / "health", None, seconds)
+        status, _ = await self._send_within(seconds, "GET", "health")
         return status in (OK, NOT_FOUND)
 
     async def facts(self) -> SGLangFacts:
@@ -162,7 +164,7 @@ class SGLangClient:
 
     async def _page(self, path: str) -> dict[str, Any]:
         """``GET`` a page; its object, or an empty one where the server has no such page."""
-        status, content = await self._send("GET", self._base / path, None, PAGE_TIMEOUT)
+        status, content = await self._send_within(PAGE_TIMEOUT, "GET", path)
         try:
             found = orjson.loads(content) if status == OK else None
         except orjson.JSONDecodeError:
@@ -172,10 +174,23 @@ class SGLangClient:
     async def aclose(self) -> None:
         """Give aborts that wait a moment, and close the connections."""
         await self.aborts.aclose()
-        await self._session.close()
+        # One whose server does not take the rest of a body would be waited for without end.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                await self._session.close()
+
+    async def _send_within(
+        self, seconds: float, method: str, path: str, body: bytes | None = None
+    ) -> tuple[int, bytes]:
+        """As :meth:`_send`, in so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._send(method, self._base / path, body)
+        except TimeoutError:
+            raise DeadlineExceeded(f"SGLang did not answer within {seconds:g} s") from None
 
     async def _send(
-        self, method: str, url: URL, body: bytes | None, seconds: float, headers: dict[str, str] | None = None
+        self, method: str, url: URL, body: bytes | None, headers: dict[str, str] | None = None
     ) -> tuple[int, bytes]:
         """Send a call and wait for its whole answer: the status and the body. Cancelling closes the connection.
 
@@ -183,20 +198,17 @@ class SGLangClient:
         reading a logprob twice does no harm.
         """
         try:
-            async with asyncio.timeout(seconds):
-                try:
-                    return await self._exchange(method, url, body, headers)
-                except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-                    if isinstance(error, aiohttp.ClientConnectorError) or self._session.closed:
-                        raise
-                    return await self._exchange(method, url, body, headers)
+            try:
+                return await self._exchange(method, url, body, headers)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+                if isinstance(error, aiohttp.ClientConnectorError) or self._session.closed:
+                    raise
+                return await self._exchange(method, url, body, headers)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             why = str(error.__cause__) or f"no connection within {CONNECT_TIMEOUT:g} s"
             raise Unreachable(f"SGLang cannot be reached: {url.host}:{url.port}: {why}") from None
         except aiohttp.ClientError as error:
             raise BackendUnavailable(failure_text(error)) from None
-        except TimeoutError:
-            raise DeadlineExceeded(f"SGLang did not answer within {seconds:g} s") from None
 
     async def _exchange(
         self, method: str, url: URL, body: bytes | None, headers: dict[str, str] | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceed
 from openjev_core.settings import Settings
 
 BUSY_TIMEOUT = 30.0
-"""Seconds for the health page, or for a call with a text: a server that is busy takes its time."""
+"""Seconds for the health page, and for the first calls: a server that is busy takes its time."""
 NOT_REPORTED = "not reported"
 
 PLAIN = "A"
@@ -49,7 +50,7 @@ async def open_sglang(
 
     Args:
         url: Its base address.
-        settings: Fan-out, slots, timeouts, the branch limit and the backend's key.
+        settings: Fan-out, slots, the branch limit and the backend's key.
         vocab_size: Of the tokenizer that makes the ids.
         api_key: The backend's key, where it is not ``settings.backend_api_key``.
         inspect: Ask the server for its facts and prove that it takes batches. Without, nothing is sent, and the limits
@@ -66,7 +67,6 @@ async def open_sglang(
         max_prompt_tokens=settings.max_input_tokens - 1,
         fanout=settings.fanout,
         slots=Slots(settings.max_concurrent_branches),
-        call_timeout=settings.request_timeout,
     )
     try:
         if inspect:
@@ -98,7 +98,7 @@ async def proven_fanout(backend: SGLangBackend, log: Callable[[str], None]) -> L
         StartupError: It does not take single calls either.
     """
     try:
-        async with backend.prefix(PROOF_PREFIX, key="openjev-proof") as prefix:
+        async with asyncio.timeout(BUSY_TIMEOUT), backend.prefix(PROOF_PREFIX, key="openjev-proof") as prefix:
             if backend.fanout == "calls":
                 return "calls"
             try:
@@ -108,9 +108,10 @@ async def proven_fanout(backend: SGLangBackend, log: Callable[[str], None]) -> L
             except BackendError as error:
                 log(f"fan-out: the server does not take batches ({error}); one call per branch instead")
                 return "calls"
-    except BackendError as error:
+    except (BackendError, TimeoutError) as error:
+        why = str(error) or f"none within {BUSY_TIMEOUT:g} s"
         raise StartupError(
-            f"probe: expected an answer to a labelled one-token call from {backend.client.url}, found: {error}"
+            f"probe: expected an answer to a labelled one-token call from {backend.client.url}, found: {why}"
         ) from None
     return "batch"
 
@@ -201,9 +202,11 @@ async def tokens_line(client: SGLangClient, tokenizer: Tokenizer) -> str:
         StartupError: The server makes another number of tokens of a text, or does not answer.
     """
     try:
-        counts = [await count_tokens(client, text) for text in (PLAIN, TRICKY)]
-    except (BackendUnavailable, DeadlineExceeded) as error:
-        raise StartupError(f"tokens: expected an answer to a text from {client.url}, found: {error}") from None
+        async with asyncio.timeout(BUSY_TIMEOUT):
+            counts = [await count_tokens(client, text) for text in (PLAIN, TRICKY)]
+    except (BackendUnavailable, TimeoutError) as error:
+        why = str(error) or f"none within {BUSY_TIMEOUT:g} s"
+        raise StartupError(f"tokens: expected an answer to a text from {client.url}, found: {why}") from None
     except BackendError as error:
         return f"tokens: not compared, the server takes no text ({error})"
     plain, tricky = counts
@@ -225,7 +228,7 @@ async def count_tokens(client: SGLangClient, text: str) -> int:
     """
     rid = client.new_rid()
     body = text_body(orjson.dumps(text), rid)
-    answer = await client.generate(body, rids=[rid], routing_key="openjev-tokens", seconds=BUSY_TIMEOUT)
+    answer = await client.generate(body, rids=[rid], routing_key="openjev-tokens")
     meta = parse_one(answer).meta_info
     if meta is None or meta.prompt_tokens is None:
         raise BackendError("no prompt_tokens in its answer")
