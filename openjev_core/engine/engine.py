@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from attrs import frozen
 
@@ -16,13 +15,14 @@ from openjev_core.engine.calibrated import check_calibration
 from openjev_core.engine.evaluation import Evaluation, Timings
 from openjev_core.engine.health import Health
 from openjev_core.engine.observers import Observers
-from openjev_core.engine.plan import Planner
+from openjev_core.engine.plan import Planner, Prepared
+from openjev_core.engine.preparation import HEAVY_AT_ONCE, Note, Preparation
 from openjev_core.engine.prior import PriorMemory
 from openjev_core.engine.readings import PreparedReader
-from openjev_core.engine.request import ALIAS, Request, Requests, is_small
+from openjev_core.engine.request import ALIAS, Request, Requests
 from openjev_core.engine.scores import OrderScores, Scorer, order_scores
 from openjev_core.engine.threads import Threads
-from openjev_core.json_document import document_of, parse_document
+from openjev_core.json_document import document_of
 from openjev_core.limits import Limits
 from openjev_core.orders import Orders
 from openjev_core.plugins.registry import Registry
@@ -33,21 +33,8 @@ from openjev_core.prompts.proof import prove
 from openjev_core.prompts.session import PromptReader
 from openjev_core.settings import Settings
 
-SHORT_BODY = 64 * 1024
-SHORT_SEPARATORS = 1000
-"""Bytes of a body, and brackets and commas in it, up to which structuring it is left on the event loop: some
-milliseconds at most."""
-
-SHORT_STATE = 16 * 1024
-SHORT_NODES = 64
-SHORT_QUESTIONS = 16 * 1024
-"""Characters of a state, values in it, and bytes of the questions up to which preparing them, in one order of their
-options, is left on the event loop."""
-
 OWN_DISTRIBUTION = "openjev"
 """Whose question types are known to return, and to depend on nothing but their question."""
-
-T = TypeVar("T")
 
 
 def ignore(_: Request) -> None:
@@ -74,13 +61,12 @@ class Engine:
     converter: QuestionConverter
     reader: PromptReader
     _requests: Requests
-    _planner: Planner
+    _preparation: Preparation
     _readings: PreparedReader
     _reducer: Reducer
     _admission: Admission
     _health: Health
     _observers: Observers
-    _threads: Threads
 
     @property
     def calibration(self) -> Calibration | None:
@@ -114,7 +100,7 @@ class Engine:
         Args:
             body: JSON, as it came.
             request_id: For observers.
-            structured: Called with the request once it is structured, whatever becomes of it then.
+            structured: Called with the request once it is structured, whatever becomes of it then; from any thread.
 
         Raises:
             RequestError: The request is wrong; nothing was inferred. Holds the problems found.
@@ -123,12 +109,16 @@ class Engine:
             DeadlineExceeded: It took longer than ``request_timeout``.
             BackendError: The backend failed.
         """
-        short = self._is_short_body(body)
-        return await self._evaluate(lambda: self.structure(parse_document(body)), structured, request_id, short=short)
+        return await self._evaluate(lambda note: self._preparation.of_body(body, note), structured, request_id)
 
     async def evaluate_request(self, request: Request, *, request_id: str = "") -> Evaluation:
         """Answer a structured request; see :meth:`evaluate_body`."""
-        return await self._evaluate(lambda: request, ignore, request_id, short=True)
+
+        async def prepared(note: Note) -> tuple[Request, Prepared]:
+            note(request)
+            return request, await self._preparation.of_request(request)
+
+        return await self._evaluate(prepared, ignore, request_id)
 
     async def evaluate(
         self,
@@ -173,7 +163,7 @@ class Engine:
             OpenJevError: As for :meth:`evaluate_body`.
         """
         async with self._admission.admit():
-            prepared = await self._threads.run(lambda: self._planner.prepare(request))
+            prepared = await self._preparation.of_request(request)
             read = await self._readings.read(request, prepared)
         return {
             name: [
@@ -190,9 +180,8 @@ class Engine:
             OpenJevError: As for :meth:`evaluate_body`, but for those of the backend.
         """
         async with self._admission.admit():
-            request = await self._beside(lambda: self.structure(parse_document(body)), short=self._is_short_body(body))
-            structured(request)
-            return await self._threads.run(lambda: self._shown(request))
+            _, prepared = await self._preparation.of_body(body, structured)
+            return await self._preparation.beside(lambda: prepared.session.shown(prepared.questions), short=False)
 
     async def check(self) -> None:
         """Ask the backend for a labelled token, at most once a second however often this is called.
@@ -207,56 +196,30 @@ class Engine:
         await self._observers.aclose()
 
     async def _evaluate(
-        self, source: Callable[[], Request], note: Callable[[Request], None], request_id: str, *, short: bool
+        self, source: Callable[[Note], Awaitable[tuple[Request, Prepared]]], structured: Note, request_id: str
     ) -> Evaluation:
         """One evaluation: admitted, planned and prepared, read, reduced."""
         with self._observers.observing(request_id) as observed:
-            async with self._admission.admit():
-                request = await self._beside(source, short=short)
+
+            def note(request: Request) -> None:
                 observed.request = request
-                note(request)
+                structured(request)
 
-                short = self._is_short(request)
-                started = time.perf_counter()
-                prepared = await self._beside(lambda: self._planner.prepare(request), short=short)
-                prepare = time.perf_counter() - started
-
+            async with self._admission.admit():
+                request, prepared = await source(note)
                 read = await self._readings.read(request, prepared)
-                answers, failures = await self._beside(
-                    lambda: self._reducer.answers(request, prepared, read.readings, read.priors), short=short
+                answers, failures = await self._preparation.beside(
+                    lambda: self._reducer.answers(request, prepared, read.readings, read.priors),
+                    short=self._preparation.is_short(request),
                 )
-
                 observed.evaluation = Evaluation(
                     model=self.model.public_name,
                     answers=answers,
                     usage=read.usage,
-                    timings=Timings(prepare=prepare, prefill=read.prefill, branches=read.seconds),
+                    timings=Timings(prepare=prepared.seconds, prefill=read.prefill, branches=read.seconds),
                     failures=failures,
                 )
                 return observed.evaluation
-
-    def _shown(self, request: Request) -> dict[str, Any]:
-        prepared = self._planner.prepare(request)
-        return prepared.session.shown(prepared.questions)
-
-    async def _beside(self, work: Callable[[], T], *, short: bool) -> T:
-        """Do work beside the event loop; on it where that is short: a thread would cost more than the work."""
-        return work() if short else await self._threads.run(work)
-
-    def _is_short_body(self, body: bytes) -> bool:
-        """Whether structuring a body is short. A third party's code may hang, and is never run on the event loop."""
-        if len(body) > SHORT_BODY or not self._requests.lasting.issuperset(self.registry.types):
-            return False
-        return body.count(b"{") + body.count(b"[") + body.count(b",") <= SHORT_SEPARATORS
-
-    def _is_short(self, request: Request) -> bool:
-        """Whether preparing a request is short: one order, a small state, small questions of openjev's own types."""
-        if request.orders != 1 or self.model.tokenizer_waits:
-            return False
-        written = [question.written for question in request.questions.values()]
-        return sum(
-            [SHORT_QUESTIONS + 1 if one is None else len(one) for one in written]
-        ) <= SHORT_QUESTIONS and is_small(request.state, SHORT_NODES, SHORT_STATE)
 
     def _wire(self, question: Any) -> Any:
         for question_type in self.registry.types.values():
@@ -294,6 +257,14 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
     # Work whose client has left may run on for a moment beside that of the evaluations that are admitted.
     threads = Threads(2 * settings.max_concurrent_requests + 8)
     priors = PriorMemory(reader, admission, threads) if settings.prior == "contentless" else None
+    preparation = Preparation(
+        requests,
+        Planner(reader, requests, limits.max_answers_per_question),
+        threads,
+        Threads(HEAVY_AT_ONCE),
+        own_types_alone=requests.lasting.issuperset(registry.types),
+        tokenizer_waits=model.tokenizer_waits,
+    )
     return Engine(
         settings=settings,
         registry=registry,
@@ -302,11 +273,10 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         converter=converter,
         reader=reader,
         requests=requests,
-        planner=Planner(reader, requests, limits.max_answers_per_question),
+        preparation=preparation,
         readings=PreparedReader(admission, priors, reducer),
         reducer=reducer,
         admission=admission,
         health=Health(model.backend),
         observers=Observers(registry.observers, model.public_name),
-        threads=threads,
     )

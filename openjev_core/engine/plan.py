@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,11 +23,13 @@ class Prepared:
         session: Reads it.
         questions: Question id to what was prepared, in request order, without those whose type failed.
         failures: Question id to the error of its type; empty unless the request allows failures.
+        seconds: How long preparing it took.
     """
 
     session: Session
     questions: Mapping[str, PreparedQuestion]
     failures: Mapping[str, PluginError]
+    seconds: float
 
     @property
     def branches(self) -> int:
@@ -56,6 +59,7 @@ class Planner:
             PluginError: A question type broke its contract, and the request does not allow failures or has no other
                 question.
         """
+        started = time.perf_counter()
         session = self.reader.session(request.state)
         questions: dict[str, PreparedQuestion] = {}
         failures: dict[str, PluginError] = {}
@@ -73,7 +77,7 @@ class Planner:
         if request.asks_for_orders:
             readouts = (readout.planned.readout for question in questions.values() for readout in question.readouts)
             check_available(request.orders, readouts)
-        return Prepared(session, questions, failures)
+        return Prepared(session, questions, failures, time.perf_counter() - started)
 
     def _question(self, question: Question, orders: Orders, session: Session) -> PreparedQuestion:
         """One question, from what was prepared for it earlier where that fits."""

@@ -51,6 +51,9 @@ class Threads:
         except asyncio.CancelledError:
             call.loop.call_later(PATIENCE, call.leave)
             raise
+        finally:
+            # An error's traceback holds this frame, and the call's outcome the error: see :func:`perform`.
+            del call, worker
 
     def _one_more(self) -> _Worker:
         worker = _Worker(self._idle)
@@ -68,18 +71,22 @@ class _Worker:
 
     def _run(self) -> None:
         while (call := self.calls.get()) is not None:
-            settle, outcome = call.perform()
+            result, error = perform(call.context, call.work)
             loop = call.loop
             with suppress(RuntimeError):  # the loop has ended meanwhile, and with it whoever waited
-                loop.call_soon_threadsafe(self._finish, call, settle, outcome)
+                loop.call_soon_threadsafe(self._finish, call, result, error)
             # An idle worker must not keep a finished request's state alive.
-            del call, settle, outcome, loop
+            del call, result, error, loop
 
-    def _finish(self, call: _Call[Any], settle: Callable[[Any], None], outcome: Any) -> None:
+    def _finish(self, call: _Call[Any], result: Any, error: BaseException | None) -> None:
         self._idle.append(self)
         call.leave()
-        if not call.outcome.done():
-            settle(outcome)
+        if call.outcome.done():
+            return
+        if error is None:
+            call.outcome.set_result(result)
+        else:
+            call.outcome.set_exception(error)
 
 
 def _dismiss(workers: list[_Worker]) -> None:
@@ -89,13 +96,13 @@ def _dismiss(workers: list[_Worker]) -> None:
 
 
 class _Call(Generic[T]):
-    """One piece of work and its place. All but ``perform`` happens on the event loop, so nothing needs a lock."""
+    """One piece of work and its place."""
 
     def __init__(self, work: Callable[[], T], places: asyncio.Semaphore) -> None:
         self.loop = asyncio.get_running_loop()
         self.outcome: asyncio.Future[T] = self.loop.create_future()
-        self._work = work
-        self._context = contextvars.copy_context()
+        self.work = work
+        self.context = contextvars.copy_context()
         self._places = places
         self._holds_place = True
 
@@ -105,11 +112,16 @@ class _Call(Generic[T]):
             self._holds_place = False
             self._places.release()
 
-    def perform(self) -> tuple[Callable[[Any], None], Any]:
-        """Do the work; what to do to ``outcome``, and with what."""
-        try:
-            return self.outcome.set_result, self._context.run(self._work)
-        except StopIteration as error:  # no future takes one
-            return self.outcome.set_exception, RuntimeError(f"the work raised {error!r}")
-        except BaseException as error:  # noqa: BLE001 - it is raised where the work is awaited
-            return self.outcome.set_exception, error
+
+def perform(context: contextvars.Context, work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+    """Do the work; its result, or its error.
+
+    An error's traceback holds this frame. So nothing here refers to the outcome, which holds the error: in a circle, a
+    refused request would stay until Python's collector comes by.
+    """
+    try:
+        return context.run(work), None
+    except StopIteration as error:  # no future takes one
+        return None, RuntimeError(f"the work raised {error!r}")
+    except BaseException as error:  # noqa: BLE001 - it is raised where the work is awaited
+        return None, error

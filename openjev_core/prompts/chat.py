@@ -15,7 +15,7 @@ from openjev_core.backends.protocol import ChatTemplate, Tokenizer
 from openjev_core.errors import Loc, RequestError, StartupError
 from openjev_core.json_document import compact
 from openjev_core.prompts.alphabet import NoToken, alphabet_of
-from openjev_core.prompts.encoding import PlainEncoder, TooManyTokens
+from openjev_core.prompts.encoding import PlainEncoder, TooManyTokens, check_length
 from openjev_core.prompts.marks import ControlTokens, mark_absent_from, strings_in
 from openjev_core.prompts.messages import plain_messages
 from openjev_core.prompts.state import messages_of, state_text
@@ -114,7 +114,14 @@ class PromptWriter:
             messages: list[Message] = [{"role": "user", "content": state_text(state)}]
         else:
             messages, loc = found
+            if limit is not None and len(messages) > limit:  # a template writes a token for each at least
+                raise TooManyTokens(len(messages))
             messages = plain_messages(messages, loc)
+        if limit is not None:
+            # Before anything is rendered, which takes a hundred times as long for odd characters.
+            check_length(
+                self.tokenizer, (content for m in messages if isinstance(content := m.get("content"), str)), limit
+            )
         mark = mark_absent_from(strings_in(messages))
         shown = [self._adapt(self.control.protect_value(message, mark)) for message in messages]
         if found is not None:

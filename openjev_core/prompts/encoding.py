@@ -6,6 +6,8 @@ remembered is exact, since the key is the text itself, and belongs to one tokeni
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import field, frozen
 
 from openjev_core.backends.protocol import Tokenizer
@@ -82,15 +84,27 @@ class PlainEncoder:
 def encode_within(tokenizer: Tokenizer, text: str, limit: int) -> list[int]:
     """The token ids of plain text, exactly as the tokenizer gives them in one go.
 
-    What is far too long is refused without tokenizing all of it. Text that is barely too long may be returned.
+    Text that is barely too long may be returned.
 
     Raises:
         TooManyTokens: The text certainly has more than ``limit`` tokens.
     """
-    if len(text) > max(PIECE, CHARACTERS_PER_TOKEN * limit):
-        counted = 0
+    check_length(tokenizer, [text], limit)
+    return tokenizer.encode(text)
+
+
+def check_length(tokenizer: Tokenizer, texts: Iterable[str], limit: int) -> None:
+    """Refuse texts that are far too long together, without tokenizing all of them.
+
+    Raises:
+        TooManyTokens: They certainly have more than ``limit`` tokens.
+    """
+    held = list(texts)
+    if sum(map(len, held)) <= max(PIECE, CHARACTERS_PER_TOKEN * limit):
+        return
+    counted = 0
+    for text in held:
         for start in range(0, len(text), PIECE):
             counted += max(0, len(tokenizer.encode(text[start : start + PIECE])) - MARGIN)
             if counted > limit:
                 raise TooManyTokens(counted)
-    return tokenizer.encode(text)

@@ -72,6 +72,11 @@ def test_an_evaluation_in_progress_is_finished():
         assert "Traceback" not in running.stderr.read()
 
 
+def test_the_server_itself_leaves_evaluations_the_grace_period():
+    """hypercorn cancels after 3 s by default, with an empty 500."""
+    assert server_config(Settings(grace_period=60.0)).graceful_timeout > 60.0
+
+
 def test_after_the_grace_period_an_evaluation_is_cut_short_and_its_client_told():
     with process(60.0, grace_period=0.3) as (running, url), ThreadPoolExecutor(1) as pool:
         answer = evaluating(url, pool)

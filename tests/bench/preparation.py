@@ -82,7 +82,7 @@ def round_of(engine, library, tokens, asked, chance):
         tokenizer = evolve(tokenizer, pieces=Pieces(tokenizer._pieces._cut, tokenizer._pieces._library))
     writer = evolve(reader.writer, encoder=PlainEncoder(tokenizer, reader.writer.encoder.alphabet))
     requests = evolve(engine._requests, kept=Recent(KEPT_BYTES))
-    planner = evolve(engine._planner, reader=evolve(reader, writer=writer), requests=requests)
+    planner = evolve(engine._preparation.planner, reader=evolve(reader, writer=writer), requests=requests)
 
     def prepare(text):
         document = {"model": "jev-latest", "state": text, "questions": questions(asked)}

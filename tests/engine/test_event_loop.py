@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import suppress
 
 import orjson
 import pytest
 from attrs import evolve
+from until import until
 
 from openjev_core import RequestError, Settings
 from openjev_core.engine.engine import engine_for
+from openjev_core.engine.preparation import HEAVY_AT_ONCE
 from openjev_core.engine.request import Requests
 from openjev_core.plugins.registry import load_registry
 from openjev_core.testing import scripted_model
@@ -109,3 +112,34 @@ async def test_questions_of_many_parts_are_structured_in_a_thread(monkeypatch, l
     with suppress(RequestError):
         await engine.evaluate_body(orjson.dumps({"model": "jev-latest", "state": "S.", "questions": questions}))
     assert [short] == on_loop
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"model": "jev-latest", "state": "%b", "questions": {"q": {"type": "noul"}}}' % (b"x" * 524_288),
+        b'{"model": "jev-latest", "state": [%b0], "questions": {"q": {"type": "noul"}}}' % (b"{}," * 11_000),
+    ],
+)
+async def test_heavy_bodies_are_worked_on_two_at_a_time(monkeypatch, loaded, body):
+    """Each may take 100 MB and seconds of Python's lock; light ones go on beside them."""
+    engine, release, begun = engine_for(loaded[0], Settings(), load_registry()), threading.Event(), []
+    structure = Requests.structure
+
+    def slow(requests, document):
+        if document["state"] != "S.":
+            begun.append(document)
+            release.wait(60)
+        return structure(requests, document)
+
+    monkeypatch.setattr(Requests, "structure", slow)
+    heavy = [asyncio.create_task(engine.evaluate_body(body)) for _ in range(6)]
+    try:
+        await until(lambda: HEAVY_AT_ONCE == len(begun))
+        light = orjson.dumps({"model": "jev-latest", "state": "S.", "questions": QUESTIONS})
+        assert ["q"] == [*(await engine.evaluate_body(light)).answers]
+        assert (HEAVY_AT_ONCE, 6) == (len(begun), engine.in_flight)
+    finally:
+        release.set()
+        await asyncio.gather(*heavy, return_exceptions=True)
+    assert 6 == len(begun)

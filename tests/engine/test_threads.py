@@ -6,10 +6,12 @@ import asyncio
 import contextvars
 import gc
 import threading
+import weakref
 
 import pytest
 from until import until
 
+from openjev_core import RequestError
 from openjev_core.engine.threads import Threads
 
 pytestmark = pytest.mark.anyio
@@ -125,3 +127,30 @@ async def test_a_system_without_threads_is_an_error_that_takes_no_place(monkeypa
         with pytest.raises(RuntimeError, match="can't start"):
             await threads.run(lambda: 1)
     assert 42 == await threads.run(lambda: 42)
+
+
+class Held:
+    """Something that can be watched."""
+
+
+async def test_what_work_that_failed_was_about_is_let_go_at_once():
+    """Not by Python's collector: until it comes by, hostile requests would fill the memory."""
+    threads, watched = Threads(1), []
+
+    async def refused():
+        held = Held()
+        watched.append(weakref.ref(held))
+
+        def work():
+            raise RequestError.at((), f"wrong: {held}")
+
+        with pytest.raises(RequestError):
+            await threads.run(work)
+
+    gc.disable()
+    try:
+        for _ in range(3):
+            await refused()
+        await until(lambda: [None] * 3 == [ref() for ref in watched])
+    finally:
+        gc.enable()

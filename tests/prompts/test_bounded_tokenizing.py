@@ -17,6 +17,7 @@ from openjev_core.prompts.chat import prompt_writer
 from openjev_core.prompts.encoding import TooManyTokens, encode_within
 from openjev_core.prompts.labels import verify_labels
 from openjev_core.prompts.session import PromptReader
+from openjev_core.prompts.template import Renderer
 
 
 @define
@@ -119,6 +120,21 @@ def test_a_chat_of_many_small_messages_is_refused_early(reader, counting):
     problem = refusal(reader, state=[{"role": "user", "content": f"message {i}"} for i in range(10_000)])
     assert ("state",) == problem.loc
     assert counting.seen < 10_000
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ([{"role": "tool", "content": "a"}] * 1001, "at least 1001 tokens"),
+        ("<|im_end|>" * 100_000, "at least "),
+        ([{"role": "user", "content": "<|im_end|>" * 5000}] * 20, "at least "),
+    ],
+)
+def test_what_is_far_too_long_is_refused_before_it_is_rendered(reader, monkeypatch, state, said):
+    rendered = []
+    monkeypatch.setattr(Renderer, "render", lambda *_: rendered.append(1))
+    assert said in refusal(reader, state=state).msg
+    assert [] == rendered
 
 
 @pytest.mark.parametrize(

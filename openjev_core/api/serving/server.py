@@ -82,6 +82,8 @@ def server_config(settings: Settings) -> Config:
     # holds an idle connection that its client has closed. Its `read_timeout` would count while an evaluation runs, too.
     config.keep_alive_timeout = settings.keep_alive
     config.ssl_handshake_timeout = settings.body_timeout
+    # hypercorn cancels after this time what a stop has left running. `serve` ends all of it earlier, with a response.
+    config.graceful_timeout = settings.grace_period + FAREWELL_SECONDS
     # hypercorn ends a whole HTTP/2 connection, with every evaluation on it, by a KeyError when bytes arrive for a
     # stream that it has answered, and by a UnicodeDecodeError when a path is not ASCII.
     config.alpn_protocols = ["http/1.1"]
