@@ -13,7 +13,8 @@
     │   ├── BodyTimeout         408  the body did not arrive in time
     │   ├── BodyTooLarge        413  over the limit, counted after decompression
     │   ├── UnsupportedBody     415  content encoding or media type that is not read
-    │   └── Overloaded          503  the bodies that are being received leave no room for another
+    │   ├── Overloaded          503  the bodies that are being received leave no room for another
+    │   └── HttpVersion         505  a version of HTTP that is not served
     ├── PluginError             500  a question type broke its contract
     ├── BackendError            502  the backend's answer is no distribution
     │   ├── BackendUnavailable  503  the backend does not answer
@@ -175,6 +176,13 @@ class Overloaded(HttpError):
     status = 503
     error_type = "overloaded"
     retry_after = 1
+
+
+class HttpVersion(HttpError):
+    """A version of HTTP that is not served."""
+
+    status = 505
+    error_type = "http_version"
 
 
 class PluginError(OpenJevError):

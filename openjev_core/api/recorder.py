@@ -15,7 +15,7 @@ from openjev_core.api.metrics import Metrics
 from openjev_core.api.request_log import RequestLog
 from openjev_core.api.responses import error_response
 from openjev_core.api.tracing import Tracing
-from openjev_core.errors import MalformedBody, NotFound
+from openjev_core.errors import HttpVersion, MalformedBody, NotFound
 
 DRAIN_BYTES = 64 * 1024 * 1024
 DRAIN_SECONDS = 2.0
@@ -148,6 +148,10 @@ def refusal_of(scope: Scope, headers: Headers) -> Exception | None:
     """
     if scope["type"] == "websocket":
         return NotFound("there are no WebSockets here")
+    if scope["http_version"] == "2":
+        # Nothing else switches off the one without TLS. hypercorn ends all of a connection when one of its streams goes
+        # wrong: here no evaluation is lost by that.
+        return HttpVersion("this server speaks HTTP/1.1; HTTP/2 is not served")
     if "transfer-encoding" in headers and "content-length" in headers:
         return MalformedBody("the body has two lengths, a Content-Length and a Transfer-Encoding; send one of them")
     return None

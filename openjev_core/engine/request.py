@@ -21,6 +21,10 @@ ALIAS = "jev-latest"
 KEPT_BYTES = 16 * 1024 * 1024
 """Upper bound on what the questions that are kept hold: some thousand of them."""
 
+MAX_MEMBERS = 10_000
+"""Members of an array or object that is a field of a question. No server takes so many options, and each that a type
+makes of them takes some hundred bytes until it is refused."""
+
 KEPT_QUESTION_BYTES = 16 * 1024
 """JSON of a question that is worth keeping."""
 
@@ -180,6 +184,10 @@ class Requests:
         written = written_within(data, KEPT_QUESTION_BYTES) if lasts else None
         if written is not None and (known := self._kept.get(written)) is not None:
             return known
+        for field_name, value in data.items() if isinstance(data, dict) else ():
+            if isinstance(value, (list, dict)) and len(value) > MAX_MEMBERS:
+                msg = f"has {len(value)} members; a field of a question takes at most {MAX_MEMBERS}"
+                raise RequestError.at((field_name,), msg, "too_long")
         question_type, value = self.converter.question(data)
         return Question(question_type, value, written)
 

@@ -10,6 +10,7 @@ left would be wrong without a sign of it, so such a chat is refused.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, NoReturn
 
@@ -41,28 +42,59 @@ class _Generation(Extension):
 
 
 MAX_STEPS = 250_000
-"""Upper bound on the rounds of all loops of one rendering. A chat that a model can read at all takes some thousand."""
+"""Upper bound on the rounds of all loops and the calls of one rendering. A chat that a model can read takes some
+thousand."""
 
 MAX_WRITTEN = 64 * 1024 * 1024
 """Upper bound on the characters that a rendering writes, and that one repetition makes."""
+
+JOINED = "_openjev_joined"
+"""The name of the filter that every joined text goes through."""
+
+WIDTH = re.compile(r"[0-9]{6}")
+"""A width in a text for formatting that no prompt needs."""
 
 BOUNDS = "_openjev_bounds"
 """The name under which a rendering holds its :class:`Bounds`, and of the filter that every loop goes through."""
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja's immutable sandbox, which bounds what sequences are repeated to and what powers are taken."""
+    """Jinja's immutable sandbox, which bounds calls and what texts are repeated, joined and padded to.
 
-    intercepted_binops = frozenset({"*", "**"})
+    It is no fence around a program that means harm: such a model should not be run at all. It keeps a template with a
+    fault from holding the server.
+    """
+
+    intercepted_binops = frozenset({"*", "**", "+", "%"})
+
+    def call(self, context: Context, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a macro, a method or a function of the template."""
+        context[BOUNDS].step()
+        if any(isinstance(arg, int) and arg > MAX_WRITTEN for arg in args):
+            raise TemplateRefusal(f"a call is given a number above {MAX_WRITTEN:,}")
+        return bounded(super().call(context, obj, *args, **kwargs))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """``left * right`` or ``left ** right``."""
+        """``left * right`` and the like."""
         if operator == "**" and not (isinstance(right, (int, float)) and abs(right) <= 64):  # noqa: PLR2004 - 2 ** 64
             raise TemplateRefusal("it takes a power above 64")
-        for sequence, times in ((left, right), (right, left)):
+        for sequence, times in ((left, right), (right, left)) if operator == "*" else ():
             if isinstance(sequence, Sized) and isinstance(times, int) and len(sequence) * times > MAX_WRITTEN:
                 raise TemplateRefusal(f"it repeats a text to more than {MAX_WRITTEN:,} characters")
-        return super().call_binop(context, operator, left, right)
+        if operator == "%" and isinstance(left, str) and WIDTH.search(left):
+            raise TemplateRefusal("it pads a text to a width of more than five digits")
+        return bounded(super().call_binop(context, operator, left, right))
+
+
+def bounded(value: Any) -> Any:
+    """A value that is not too long.
+
+    Raises:
+        TemplateRefusal: It is.
+    """
+    if isinstance(value, str) and len(value) > MAX_WRITTEN:
+        raise TemplateRefusal(f"it makes a text of more than {MAX_WRITTEN:,} characters")
+    return value
 
 
 @define
@@ -72,16 +104,20 @@ class Bounds:
     steps: int = 0
     written: int = 0
 
-    def rounds(self, values: Iterable[Any]) -> Iterator[Any]:
-        """The values that a loop goes through, counted.
+    def step(self, count: int = 1) -> None:
+        """Count rounds of loops, calls, and numbers of a range.
 
         Raises:
             TemplateRefusal: There are too many.
         """
+        self.steps += count
+        if self.steps > MAX_STEPS:
+            raise TemplateRefusal(f"its loops and calls take more than {MAX_STEPS:,} steps")
+
+    def rounds(self, values: Iterable[Any]) -> Iterator[Any]:
+        """The values that a loop goes through, counted."""
         for value in values:
-            self.steps += 1
-            if self.steps > MAX_STEPS:
-                raise TemplateRefusal(f"its loops take more than {MAX_STEPS:,} rounds")
+            self.step()
             yield value
 
     def write(self, text: str) -> str:
@@ -138,15 +174,22 @@ def compile_template(template: ChatTemplate) -> Renderer:
     Raises:
         StartupError: It is no valid Jinja.
     """
-    environment = Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation])
+    # Not optimized: that would compute what is constant now, without any bound.
+    environment = Sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation], optimized=False)
+    environment.globals["range"] = _range
+    environment.filters["format"] = _format
     environment.filters["tojson"] = _tojson
     environment.filters[BOUNDS] = _bounded
+    environment.filters[JOINED] = bounded
     environment.globals["raise_exception"] = _raise_exception
     try:
         parsed = environment.parse(template.source)
         for loop in parsed.find_all(nodes.For):
             # Nothing else in the sandbox bounds loops in loops.
             loop.iter = nodes.Filter(loop.iter, BOUNDS, [], [], None, None, lineno=loop.lineno)
+        for joined in list(parsed.find_all(nodes.Concat)):
+            text = nodes.Concat(joined.nodes, lineno=joined.lineno)
+            joined.nodes = [nodes.Filter(text, JOINED, [], [], None, None, lineno=joined.lineno)]
         compiled = environment.from_string(parsed)
     except RecursionError:
         raise StartupError(
@@ -174,6 +217,19 @@ def _tojson(
 def _bounded(context: Context, values: Iterable[Any]) -> Iterator[Any]:
     bounds: Bounds = context[BOUNDS]
     return bounds.rounds(values)
+
+
+@jinja2.pass_context
+def _range(context: Context, *args: int) -> range:
+    numbers = range(*args)
+    context[BOUNDS].step(len(numbers))
+    return numbers
+
+
+def _format(text: str, *args: Any, **kwargs: Any) -> str:
+    if WIDTH.search(text):
+        raise TemplateRefusal("it pads a text to a width of more than five digits")
+    return str(text) % (kwargs or args)
 
 
 def _raise_exception(message: str) -> NoReturn:

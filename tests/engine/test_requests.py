@@ -56,6 +56,11 @@ WRONG = [
         [("questions", "a", "type"), ("questions", "b", "type")],
         "unknown question type 'x'; installed: choice, noul, score",
     ),
+    (
+        document(questions={"a": {"type": "score", "criteria": [{}] * 10_001}}),
+        [("questions", "a", "criteria")],
+        "has 10001 members; a field of a question takes at most 10000",
+    ),
     (document(x_orders=0), [("x_orders",)], 'expected an integer from 1 up, "full" or "adaptive"'),
     (document(x_orders=True), [("x_orders",)], 'expected an integer from 1 up, "full" or "adaptive"'),
     (document(x_orders="some"), [("x_orders",)], 'expected an integer from 1 up, "full" or "adaptive"'),

@@ -56,11 +56,11 @@ REFUSED = {
     "an error without words": ("{{ messages[0].extra.items(1) }}", "takes no arguments"),
     "loops in loops": (
         "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
-        "its loops take more than 250,000 rounds",
+        "its loops and calls take more than 250,000 steps",
     ),
     "loops in a macro": (
         "{% macro m() %}{% for i in range(99999) %}{% endfor %}{% endmacro %}{{ m() }}{{ m() }}{{ m() }}",
-        "its loops take more than 250,000 rounds",
+        "its loops and calls take more than 250,000 steps",
     ),
     "a text that is repeated": ("{{ 'ab' * 10**9 }}", "it repeats a text to more than 67,108,864 characters"),
     "messages that are repeated": ("{{ 10**9 * messages }}", "it repeats a text to more than"),
@@ -69,7 +69,26 @@ REFUSED = {
         "{% set x = 'x' * 9999999 %}{% for i in range(9) %}{{ x }}{% endfor %}",
         "it writes more than 67,108,864 characters",
     ),
-    "a huge range": ("{% for i in range(10 ** 9) %}{% endfor %}", "Range too big"),
+    "a huge range": ("{% for i in range(10 ** 9) %}{% endfor %}", "a call is given a number above 67,108,864"),
+    "a macro that calls itself": (
+        "{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(40) }}",
+        "take more than 250,000 steps",
+    ),
+    "ranges in the condition of a loop": (
+        "{% for a in range(99999) if (range(99999) | select('odd') | list | length) < 0 %}{% endfor %}",
+        "take more than 250,000 steps",
+    ),
+    "a text that doubles": (
+        "{% set ns = namespace(x='ab') %}{% for i in range(40) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+        "it makes a text of more than 67,108,864 characters",
+    ),
+    "a joined text that doubles": (
+        "{% set ns = namespace(x='ab') %}{% for i in range(40) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+        "it makes a text of more than 67,108,864 characters",
+    ),
+    "a wide format": ("{{ '%2000000000d' | format(1) }}", "a width of more than five digits"),
+    "a wide operator": ("{{ '%2000000000d' % 1 }}", "a width of more than five digits"),
+    "a text that is padded": ("{{ 'a'.ljust(10**9) }}", "a call is given a number above"),
 }
 
 
