@@ -300,6 +300,21 @@ def stalled_http2():
     return client.data_to_send()
 
 
+def test_unencrypted_http2_is_refused_before_any_work(server):
+    """It cannot be switched off, and hypercorn ends all of a connection when one of its streams goes wrong."""
+    client = H2Connection()
+    client.initiate_connection()
+    head = {":method": "GET", ":path": "/v1/models", ":scheme": "http", ":authority": "x"}
+    client.send_headers(1, list(head.items()), end_stream=True)
+    found = {}
+    with connection(server) as sock:
+        sock.sendall(client.data_to_send())
+        while b":status" not in found:
+            for event in client.receive_data(sock.recv(65536)):
+                found.update(getattr(event, "headers", None) or {})
+    assert b"505" == found[b":status"]
+
+
 @pytest.mark.parametrize(
     "garbage",
     [
