@@ -17,7 +17,6 @@ from attrs import frozen
 DOUBLE = Path(__file__).parents[1] / "doubles" / "sglang_double.py"
 ECHO = Path(__file__).with_name("echo_app.py")
 LLAMACPP = Path(__file__).with_name("llamacpp_app.py")
-TYPED_GGUF = Path(__file__).with_name("typed_gguf_app.py")
 SERVER_CORE, PEER_CORE = 0, 1
 START_SECONDS = 90.0
 
@@ -138,15 +137,4 @@ def llamacpp(model, *, threads, batch, slots=1, waiting=None):
     port = free_port()
     command = [sys.executable, LLAMACPP, model, port, "--threads", threads, "--batch", batch, "--slots", slots]
     with running("llama.cpp", command, f"http://127.0.0.1:{port}", core=None, environ=waiting) as server:
-        yield server
-
-
-@contextmanager
-def typed_gguf(python, model, *, threads):
-    """typed-gguf, from an environment of its own that has it, on the llama.cpp of this one."""
-    import xllamacpp.xllamacpp as library  # noqa: PLC0415 - other benchmarks do without
-
-    port = free_port()
-    command = [python, TYPED_GGUF, model, library.__file__, port, threads]
-    with running("typed-gguf", command, f"http://127.0.0.1:{port}", core=None) as server:
         yield server

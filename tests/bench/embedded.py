@@ -1,6 +1,6 @@
 """The embedded engine, beside what it replaces, its peers, and the tokens that have to be computed at least.
 
-    uv run python tests/bench/embedded.py [--typed-gguf PYTHON] [--quick]
+    uv run python tests/bench/embedded.py [--quick]
 
 The demo model, a state of 600 tokens, 8 and 32 questions; `cold` where the server has never seen the state, `warm` the
 same request once more. All ways run on the same file and the same llama.cpp; `openjev` is `openjev serve` with its
@@ -11,8 +11,6 @@ default settings:
 - `whole prompts`: a prompt per question with the state in it, nothing reused.
 - `/v1/systemone`: llama.cpp's own route, which answers from decision models only: from a file that is marked as one and
   writes the same prompts (`decision_gguf.py`), with as many slots as are fastest for it.
-- `typed-gguf`: by PYTHON, an environment that has it. Its prompts are its own; it keeps no state from one request to
-  the next, so it is never warm.
 
 Batching branches of several questions, as llama.cpp's route does with more than one slot, makes an answer depend on the
 other questions. So it is also measured how far a probability moves when questions are added to a request, for each.
@@ -38,7 +36,7 @@ import httpx
 import orjson
 from attrs import asdict
 from bench_parts import written
-from bench_processes import openjev, typed_gguf
+from bench_processes import openjev
 from bench_requests import body, state
 from decision_gguf import template, write_decision_gguf
 from embedded_ways import BATCHES, OPENMP, Asked, Limit, Systemone, WholePrompts, fastest
@@ -99,15 +97,12 @@ def opened(stack, options):
         "whole prompts": WholePrompts(server),
         "/v1/systemone": Systemone(peer),
     }
-    if options.typed_gguf:
-        peer = stack.enter_context(typed_gguf(options.typed_gguf, model, threads=threads))
-        ways["typed-gguf"] = Systemone(peer)
     chosen = {"limit": limit, "/v1/systemone": systemone}
     return ways, {"xllamacpp": version("xllamacpp"), "threads": threads, **chosen}
 
 
 def heats(name):
-    return ("cold",) if name in ("whole prompts", "typed-gguf") else HEATS
+    return ("cold",) if name == "whole prompts" else HEATS
 
 
 def run(ways, asked, rounds, tokens=TOKENS):
@@ -161,7 +156,6 @@ def memory(server):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--typed-gguf", type=Path, help="a Python that has typed-gguf; left out of the table without")
     parser.add_argument("--questions", type=int, nargs="+", default=list(QUESTIONS))
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--quick", action="store_true", help="two rounds; one of 32 questions")

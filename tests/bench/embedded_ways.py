@@ -72,7 +72,7 @@ class Way:
 
 
 class Systemone(Way):
-    """A server of the API: this one, llama.cpp's own or typed-gguf's."""
+    """A server of the API: this one or llama.cpp's own."""
 
     def cold(self, asked):
         return self.timed(lambda: self.post("/v1/systemone", content=asked.body))
