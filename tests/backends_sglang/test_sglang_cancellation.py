@@ -40,6 +40,16 @@ async def evaluate(backend, first=0, count=4):
     ]
 
 
+async def cancelled(double, backend, jobs=1):
+    """An evaluation that is cancelled once ``jobs`` prompts are at work, until nothing of it is left at the server."""
+    task = asyncio.create_task(evaluate(backend))
+    await until(lambda: len(double.jobs) == jobs)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: double.idle)
+
+
 def other_tasks():
     return asyncio.all_tasks() - {asyncio.current_task()}
 
@@ -49,12 +59,7 @@ async def test_a_cancelled_evaluation_stops_at_the_server(start_double, frontend
     async with connected(double, fanout=fanout) as backend:
         double.latency = 30.0
         double.faults.append(Fault("slow", "warm", seconds=-29.99))
-        task = asyncio.create_task(evaluate(backend))
-        await until(lambda: len(double.jobs) == 4)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await until(lambda: double.idle)
+        await cancelled(double, backend, 4)
         assert double.aborted == 4
         assert backend.slots.free == backend.slots.size
         # On the Python front end by rid, since a closed connection is noticed after seconds; the Rust one has no route.
@@ -65,12 +70,7 @@ async def test_a_cancelled_warm_up_stops_too(start_double, frontend):
     double = await start_double(frontend=frontend)
     async with connected(double) as backend:
         double.latency = 30.0
-        task = asyncio.create_task(evaluate(backend))
-        await until(lambda: len(double.jobs) == 1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await until(lambda: double.idle)
+        await cancelled(double, backend)
         assert len(double.calls) == 1
 
 
@@ -112,12 +112,7 @@ async def test_an_admin_key_that_is_not_ours_leaves_it_to_the_connection(start_d
     double = await start_double(frontend="python", api_key="key", admin_api_key="other", disconnect_notice=0.05)
     async with connected(double, backend_api_key="key") as backend:
         double.latency = 30.0
-        task = asyncio.create_task(evaluate(backend))
-        await until(lambda: len(double.jobs) == 1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await until(lambda: double.idle)
+        await cancelled(double, backend)
         assert not backend.client.aborts.supported
 
 

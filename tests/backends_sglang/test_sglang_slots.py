@@ -22,35 +22,28 @@ async def turn():
         await asyncio.sleep(0)
 
 
-async def test_alone_an_evaluation_gets_all_it_can_use():
-    slots = Slots(64)
-    assert await slots.party().acquire(64) == 64
+@pytest.mark.parametrize(("size", "granted"), [(64, 64), (10, 10)])
+async def test_alone_an_evaluation_gets_all_that_it_can_use_and_no_more_than_there_is(size, granted):
+    slots = Slots(size)
+    assert granted == await slots.party().acquire(64)
     assert slots.free == 0
 
 
-async def test_alone_it_gets_no_more_than_there_is():
-    slots = Slots(10)
-    assert await slots.party().acquire(64) == 10
-
-
-async def test_what_becomes_free_is_divided_among_those_who_wait():
+@pytest.mark.parametrize(
+    ("wanted", "granted"),
+    [
+        ([64, 64, 64], [4, 4, 4]),
+        ([1, 64, 64], [1, 5, 6]),  # what one does not need goes to the others
+    ],
+)
+async def test_what_becomes_free_is_divided_among_those_who_wait(wanted, granted):
     slots = Slots(12)
     first = slots.party()
     await first.acquire(12)
-    waits = [waiting(slots.party(), 64) for _ in range(3)]
+    waits = [waiting(slots.party(), count) for count in wanted]
     await turn()
     first.release(12)
-    assert await asyncio.gather(*waits) == [4, 4, 4]
-
-
-async def test_what_one_does_not_need_goes_to_the_others():
-    slots = Slots(12)
-    first = slots.party()
-    await first.acquire(12)
-    waits = [waiting(slots.party(), wanted) for wanted in (1, 64, 64)]
-    await turn()
-    first.release(12)
-    assert sorted(await asyncio.gather(*waits)) == [1, 5, 6]
+    assert granted == sorted(await asyncio.gather(*waits))
 
 
 async def test_the_party_that_holds_the_fewest_is_next():

@@ -30,13 +30,21 @@ from typing import Literal
 
 from attrs import define, field
 from sglang_double_answers import SLACK, strike_before
-from sglang_double_control import abort_request, add_fault, flush_cache, report
 from sglang_double_faults import Fault
 from sglang_double_http import Connection, HttpRequest
 from sglang_double_jobs import Call, Job
 from sglang_double_model import PrefixTree
-from sglang_double_pages import health, model_info, models, server_info
 from sglang_double_requests import Refusal, read_members
+from sglang_double_routes import (
+    abort_request,
+    add_fault,
+    flush_cache,
+    health,
+    model_info,
+    models,
+    report,
+    server_info,
+)
 from sglang_double_rules import Rules
 from sglang_double_scheduler import forget, submit
 

@@ -1,4 +1,4 @@
-"""The double's pages about itself."""
+"""The double's routes beside ``/generate``: its pages about itself, those of an operator, and those of tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 from sglang_double_answers import SLACK
+from sglang_double_faults import Fault
 from sglang_double_http import HttpRequest
+from sglang_double_model import PrefixTree
+from sglang_double_scheduler import abort_job
 
 if TYPE_CHECKING:
     from sglang_double import SGLangDouble
@@ -64,3 +67,42 @@ def models(double: SGLangDouble, request: HttpRequest) -> None:
     model = {"id": double.served_model_name, "object": "model", "created": 0, "owned_by": "sglang"}
     more = {"root": double.served_model_name, "parent": None, "max_model_len": double.context_length}
     request.answer(200, orjson.dumps({"object": "list", "data": [model | more]}))
+
+
+def abort_request(double: SGLangDouble, request: HttpRequest) -> None:
+    """``POST /abort_request``: by the beginning of a rid, if that very rid is known."""
+    body = orjson.loads(request.body or b"{}")
+    rid = body.get("rid", "")
+    double.aborts.append(rid)
+    if rid in double.jobs or body.get("abort_all"):
+        for job in [job for job in double.jobs.values() if job.rid.startswith(rid)]:
+            abort_job(double, job)
+    request.answer(200, b"", None)
+
+
+def flush_cache(double: SGLangDouble, request: HttpRequest) -> None:
+    """``POST /flush_cache``."""
+    if not double.idle:
+        request.answer(400, b"Flush cache failed.\n", None)
+        return
+    double.tree, double.tree_tokens = PrefixTree(), 0
+    request.answer(200, b"Cache flushed.\n", None)
+
+
+def add_fault(double: SGLangDouble, request: HttpRequest) -> None:
+    """``POST /double/fault``: a :class:`Fault` as JSON."""
+    double.faults.append(Fault(**orjson.loads(request.body)))
+    request.answer(200, b"{}")
+
+
+def report(double: SGLangDouble, request: HttpRequest) -> None:
+    """``GET /double/report``: what a test of another process wants to know."""
+    answer = {
+        "violations": double.rules.violations,
+        "completed": double.completed,
+        "aborted": double.aborted,
+        "computed_tokens": double.computed_tokens,
+        "in_flight": len(double.jobs),
+        "connections": len(double.connections),
+    }
+    request.answer(200, orjson.dumps(answer))
