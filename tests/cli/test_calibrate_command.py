@@ -7,13 +7,6 @@ import json
 import pytest
 
 from openjev_core.cli.calibrate import worse_lines
-from openjev_core.datasets import intervals
-
-
-@pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch):
-    """Intervals are tested where they are made; here they would only take time."""
-    monkeypatch.setattr(intervals, "RESAMPLES", 29)
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ import re
 import pytest
 from live_server import live_server
 
-from openjev_core.datasets import intervals
-
 QUESTIONS = {
     "team": {"type": "choice", "criteria": {"billing": "Payments", "technical": "Bugs", "sales": None}},
     "urgent": {"type": "noul", "instructions": "Urgent?"},
@@ -37,12 +35,6 @@ def rows(count=12, **labels):
 
 def lines(entries):
     return "".join(json.dumps(entry) + "\n" for entry in entries)
-
-
-@pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch):
-    """Intervals are tested where they are made; here they would only take time."""
-    monkeypatch.setattr(intervals, "RESAMPLES", 29)
 
 
 @pytest.fixture
