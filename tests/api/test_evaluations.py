@@ -151,7 +151,7 @@ def test_a_failing_backend_is_reported(error, status, kind, retry_after, caplog)
     if status < 500 or status > 501:
         assert f'openjev_backend_errors_total{{kind="{kind}"}} 1.0' in metrics
     else:
-        assert "RuntimeError at toy_model.py" in caplog.text
+        assert "RuntimeError at scripted_backend.py" in caplog.text
         assert reply.headers["x-typesafe-request-id"] in reply.json["detail"]["message"]
 
 

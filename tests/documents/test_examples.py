@@ -54,7 +54,8 @@ def production():
     """An engine with the production model's tokenizer and template, and nothing behind them."""
     tokenizer = QwenTokenizer(get_tokenizer("qwen3.6-35b-a3b"), QWEN3_5_SPECIAL_TOKENS)
     template = ChatTemplate(TEMPLATE.read_text("utf-8"), eos_token="<|im_end|>")
-    return engine_for(LoadedModel(ToyBackend(), tokenizer, template, "Qwen"), Settings(), load_registry())
+    model = LoadedModel(ToyBackend(tokenizer=tokenizer), tokenizer, template, "Qwen")
+    return engine_for(model, Settings(), load_registry())
 
 
 @pytest.mark.integration

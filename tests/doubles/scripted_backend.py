@@ -31,32 +31,35 @@ class ScriptedBackend:
     Attributes:
         script: ``(prompt, labels)`` to one logprob per label.
         max_prompt_tokens: As a backend promises it.
-        cached: What each branch reports as cached, in turn; the last one for ever.
-        fault: Raised by the next reads while set.
+        cached: What each branch reports as cached, in turn, the last one for ever; ``"prefix"`` for all of its prefix.
+        seconds: How long each read takes.
+        error: Raised by reads and health checks while set.
         damage: Applied to the list of readings before it is returned.
         gate: Reads wait until it is set, when there is one.
         checked: Health checks so far.
-        check_fault: Raised by health checks while set.
         prefixes, singles, branches, shares: What was asked for.
         open: Prefixes that are held now.
+        running: Reads that are in progress.
         cancelled: Reads that were cancelled.
     """
 
     script: object = equal
     max_prompt_tokens: int = 100_000
-    cached: tuple = (None,)
-    fault: BaseException | None = None
+    cached: tuple | str = (None,)
+    seconds: float = 0.0
+    error: BaseException | None = None
     damage: object = None
     gate: asyncio.Event | None = None
     checked: int = 0
-    check_fault: BaseException | None = None
     prefixes: list = field(factory=list)
     singles: list = field(factory=list)
     branches: list = field(factory=list)
     shares: list = field(factory=list)
     open: int = 0
+    running: int = 0
     cancelled: int = 0
     name: str = "scripted"
+    tokenizer: object = field(factory=chatml_tokenizer)
 
     @asynccontextmanager
     async def prefix(self, ids, *, key, single=False):
@@ -72,8 +75,8 @@ class ScriptedBackend:
     async def check(self):
         self.checked += 1
         await asyncio.sleep(0)
-        if self.check_fault is not None:
-            raise self.check_fault
+        if self.error is not None:
+            raise self.error
 
     async def aclose(self):
         pass
@@ -81,7 +84,7 @@ class ScriptedBackend:
     @property
     def prompts(self):
         """Every branch's whole prompt as text, in reading order."""
-        return [chatml_tokenizer().decode([*prefix, *branch.suffix]) for prefix, branch in self.branches]
+        return [self.tokenizer.decode([*prefix, *branch.suffix]) for prefix, branch in self.branches]
 
 
 @frozen
@@ -96,21 +99,24 @@ class _Prefix:
     async def read(self, branches, shared=0):
         backend = self.backend
         backend.shares.append(shared)
+        backend.running += 1
         try:
             if backend.gate is not None:
                 await backend.gate.wait()
-            await asyncio.sleep(0)
+            await asyncio.sleep(backend.seconds)
         except asyncio.CancelledError:
             backend.cancelled += 1
             raise
-        if backend.fault is not None:
-            raise backend.fault
+        finally:
+            backend.running -= 1
+        if backend.error is not None:
+            raise backend.error
         readings = [self._reading(branch) for branch in branches]
         warm_ups = [Reading((0.0,), len(self.ids) + shared, len(self.ids))] if shared else []
         return (readings if backend.damage is None else backend.damage(readings)), warm_ups
 
     def _reading(self, branch):
-        backend, tokenizer = self.backend, chatml_tokenizer()
+        backend, tokenizer = self.backend, self.backend.tokenizer
         assert branch.suffix
         assert len(branch.labels) == len(set(branch.labels))
         number = len(backend.branches)
@@ -119,7 +125,7 @@ class _Prefix:
         return Reading(
             tuple(backend.script(prompt, [tokenizer.decode([label]) for label in branch.labels])),
             len(self.ids) + len(branch.suffix),
-            backend.cached[min(number, len(backend.cached) - 1)],
+            len(self.ids) if backend.cached == "prefix" else backend.cached[min(number, len(backend.cached) - 1)],
         )
 
 

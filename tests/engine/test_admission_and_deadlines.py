@@ -94,7 +94,7 @@ async def test_a_backend_that_takes_too_long_is_left_and_told_so(gated):
 
 
 async def test_a_backends_own_timeout_is_its_own(gated):
-    backend = ScriptedBackend(fault=TimeoutError("of the backend"))
+    backend = ScriptedBackend(error=TimeoutError("of the backend"))
     with pytest.raises(TimeoutError, match="of the backend"):
         await scripted_engine(backend).evaluate(state="S.", questions=NOUL)
 
@@ -110,7 +110,7 @@ async def test_a_hang_up_stops_the_work_and_frees_the_place(gated):
 
 
 async def test_a_fault_frees_the_place():
-    backend = ScriptedBackend(fault=BackendUnavailable("gone"))
+    backend = ScriptedBackend(error=BackendUnavailable("gone"))
     engine = scripted_engine(backend, max_concurrent_requests=1)
     for _ in range(3):
         with pytest.raises(BackendUnavailable, match="gone"):
@@ -124,7 +124,7 @@ async def test_the_first_fault_of_several_groups_cancels_the_others(gated):
     engine = scripted_engine(gated, TOPICS)
     running = asking(engine, many)
     await until(lambda: 3 == len(gated.shares))
-    gated.fault = BackendUnavailable("gone")
+    gated.error = BackendUnavailable("gone")
     gated.gate.set()
     with pytest.raises(BackendUnavailable, match="gone"):
         await running

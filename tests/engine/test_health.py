@@ -36,13 +36,13 @@ async def test_many_who_ask_at_once_cause_one_probe(clock):
 
 
 async def test_an_outcome_is_passed_on_until_it_is_a_second_old(clock):
-    backend = ScriptedBackend(check_fault=BackendError("nonsense"))
+    backend = ScriptedBackend(error=BackendError("nonsense"))
     engine = scripted_engine(backend)
     for _ in range(3):
         with pytest.raises(BackendError, match="nonsense"):
             await engine.check()
     assert 1 == backend.checked
-    backend.check_fault = None
+    backend.error = None
     with pytest.raises(BackendError):
         await engine.check()
     clock[0] += 1.0
@@ -51,7 +51,7 @@ async def test_an_outcome_is_passed_on_until_it_is_a_second_old(clock):
 
 
 async def test_an_error_that_is_passed_on_does_not_grow(clock):
-    backend = ScriptedBackend(check_fault=BackendError("nonsense"))
+    backend = ScriptedBackend(error=BackendError("nonsense"))
     engine = scripted_engine(backend)
 
     async def depth():
