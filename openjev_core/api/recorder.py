@@ -80,8 +80,10 @@ class Recorder:
         except ClientDisconnect:
             exchange.hung_up = True
         finally:
-            if "route" in scope:  # one matched; its path is the same for every model that is asked about
-                exchange.route = scope["route"].path_format
+            if "endpoint" in scope:  # a route matched; a parameter's value, such as a model's name, is no part of it
+                exchange.route = exchange.path
+                for name, value in scope["path_params"].items():
+                    exchange.route = f"{exchange.path.removesuffix(value)}{{{name}}}"
             self.metrics.observe(exchange)
             self.tracing.record(exchange)
             self.log.write(exchange)
