@@ -24,6 +24,7 @@ OPERATIONS = {
     "/v1/systemone": "POST",
     "/v1/prompts": "POST",
     "/v1/models": "GET",
+    "/v1/models/{id}": "GET",
     "/v1/limits": "GET",
     "/health": "GET",
     "/health/live": "GET",
