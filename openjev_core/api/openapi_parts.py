@@ -42,7 +42,7 @@ def error(status: str) -> dict[str, str]:
 TEXT: dict[str, Any] = {"type": "string"}
 COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 TYPESAFE_MODEL = {"name": TEXT, "description": TEXT, "release_date": TEXT}
-OPENAI_MODEL = {"id": TEXT, "object": {"type": "string", "const": "model"}, "created": COUNT, "owned_by": TEXT}
+OPENAI_MODEL = {"id": TEXT, "object": {"type": "string", "const": "model"}, "owned_by": TEXT}
 ERROR_OBJECT = obj(
     {
         "message": TEXT,

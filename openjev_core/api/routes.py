@@ -148,8 +148,8 @@ class Routes:
 
 
 def one_model(name: str) -> dict[str, Any]:
-    """A model as OpenAI describes it; ``created`` is required there, and not known."""
-    return {"id": name, "object": "model", "created": 0, "owned_by": "openjev"}
+    """A model as OpenAI describes it, without the time of its creation, which is not known."""
+    return {"id": name, "object": "model", "owned_by": "openjev"}
 
 
 def evaluation_headers(evaluation: Evaluation) -> dict[str, str]:

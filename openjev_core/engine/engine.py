@@ -22,7 +22,7 @@ from openjev_core.engine.readings import PreparedReader
 from openjev_core.engine.request import ALIAS, Request, Requests
 from openjev_core.engine.scores import OrderScores, Scorer, order_scores
 from openjev_core.engine.threads import Threads
-from openjev_core.json_document import document_of
+from openjev_core.json_document import document_of, parse_document
 from openjev_core.limits import Limits
 from openjev_core.orders import Orders
 from openjev_core.plugins.registry import Registry
