@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Any
 
+from openjev_core.api.openapi_decisions import DECISION_SCHEMAS, decisions
 from openjev_core.api.openapi_parts import HEADERS, RESPONSES, SCHEMAS, error, ok
 from openjev_core.plugins.registry import Registry
 from openjev_core.plugins.schema import components
@@ -51,6 +52,7 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "paths": {
             "/v1/systemone": {"post": systemone(registry)},
+            "/v1/decisions": {"post": decisions()},
             "/v1/prompts": {"post": prompts(registry)},
             "/v1/models": {
                 "get": server_operation("listModels", "Which model is served, and under which names", "Models")
@@ -66,7 +68,7 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
             {"name": SERVER_TAG, "description": "What the server says about itself."},
         ],
         "components": {
-            "schemas": {**components(registry), **SCHEMAS, "Request": request_schema()},
+            "schemas": {**components(registry), **SCHEMAS, **DECISION_SCHEMAS, "Request": request_schema()},
             "headers": HEADERS,
             "responses": RESPONSES,
             "securitySchemes": {

@@ -175,14 +175,19 @@ ERRORS = {
 }
 
 
+def waiting_headers(status: str) -> tuple[str, ...]:
+    """The headers of an error that say what to do about it."""
+    if status == "401":
+        return ("WWW-Authenticate",)
+    return ("Retry-After", "retry-after-ms") if status in ("429", "503", "529") else ()
+
+
 def response(status: str, description: str) -> dict[str, Any]:
     """An error's response."""
     if status == "431":
         return {"description": description}
-    waiting = ("Retry-After", "retry-after-ms")
-    headers = {"401": ("WWW-Authenticate",), "503": waiting, "529": waiting}.get(status, ())
     schema = "ValidationError" if status == "422" else "Error"
-    return ok(schema, description, headers)
+    return ok(schema, description, waiting_headers(status))
 
 
 RESPONSES: dict[str, Any] = {status: response(status, description) for status, description in ERRORS.items()}
