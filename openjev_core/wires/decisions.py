@@ -107,12 +107,10 @@ class Chat:
         return texts if isinstance(texts, str) else [{"type": "text", "text": text} for text in texts]
 
     def place(self, index: int, rest: Loc) -> Loc:
-        """The path, in the client's body, of a path inside a message."""
+        """The path of the item that a path inside a message was made from."""
         match rest:
             case ("tool_calls", int(call), *_):
                 return self.calls[index][call]
-            case ("content", *inner):
-                return (*self.places[index], "output" if self.messages[index]["role"] == "tool" else "content", *inner)
         return self.places[index] or ("input",)
 
 
