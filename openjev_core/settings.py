@@ -72,8 +72,11 @@ class Settings:
         None, text, "weights and tokenizer source: a path or a Hugging Face name; the engine's own when unset"
     )
     revision: str | None = setting(None, text, "revision of a Hugging Face model; the profile's own when unset")
-    served_model_name: str | None = setting(
-        None, text, "public model id, passed to a launched SGLang too; the profile's or the server's own when unset"
+    served_model_name: tuple[str, ...] = setting(
+        (),
+        words,
+        "public model ids, comma-separated; answers name the first, which a launched SGLang gets too; the profile's or "
+        "the server's own when unset",
     )
     connect: str | None = setting(
         None, server_url, "URL of a running SGLang (or a router before several) or llama-server to serve from"
@@ -126,6 +129,11 @@ class Settings:
     tracing: bool = setting(False, flag, "send OpenTelemetry traces; needs openjev[otel], and OTEL_* say where")
     cors_origins: tuple[str, ...] = setting((), origins, "origins that browsers may call from, comma-separated")
     debug_prompts: bool | None = setting(None, flag, "serve POST /v1/prompts; when unset, on a loopback address only")
+
+    @property
+    def public_name(self) -> str | None:
+        """The model id that answers name, where the settings say one."""
+        return next(iter(self.served_model_name), None)
 
 
 @frozen

@@ -31,13 +31,16 @@ from openjev_core.api.openapi import openapi_document
 from openjev_core.api.pages.routes import page_routes
 from openjev_core.api.recorder import Recorder
 from openjev_core.api.request_log import RequestLog
-from openjev_core.api.responses import detail_response, error_response
+from openjev_core.api.responses import DECISIONS, detail_response, error_response
 from openjev_core.api.routes import Routes
 from openjev_core.api.running import Running
 from openjev_core.api.tracing import Tracing
 from openjev_core.engine.engine import Engine
 from openjev_core.errors import MethodNotAllowed, NotFound, OpenJevError, Unauthorized
 from openjev_core.settings import Settings, is_loopback
+
+MEANT = frozenset({"systemone", "decisions", "models", "limits"})
+"""Last parts of paths that clients get wrong by a level, as ``/systemone`` or ``/v1/v1/systemone``."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -87,7 +90,9 @@ def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing
     routes = Routes(engine, app.state.running, app.state.room, startup_seconds)
     keyed = Keys(settings.api_key).checked
     app.add_route("/v1/systemone", keyed(routes.systemone), methods=["POST"])
+    app.add_route(DECISIONS, keyed(routes.decisions), methods=["POST"])
     app.add_route("/v1/models", keyed(routes.models))
+    app.add_route("/v1/models/{id:path}", keyed(routes.model))
     app.add_route("/v1/limits", keyed(routes.limits))
     app.add_route("/metrics", keyed(metrics.response))
     app.add_route("/health", routes.health)
@@ -148,11 +153,13 @@ def cors(settings: Settings) -> list[Middleware]:
             allow_headers=("Authorization", "Content-Type", "Content-Encoding", "X-Request-Id"),
             expose_headers=(
                 "x-typesafe-request-id",
+                "x-request-id",
                 "x-openjev-model",
                 "x-openjev-prefix-tokens",
                 "x-openjev-cached-tokens",
                 "Server-Timing",
                 "Retry-After",
+                "retry-after-ms",
             ),
         )
     ]
@@ -192,13 +199,14 @@ class InternalErrors:
             if exchange.status is not None:
                 raise
             exchange.error = error
-            await error_response(error, exchange.request_id)(scope, receive, send)
+            await error_response(error, exchange.request_id, exchange.path)(scope, receive, send)
 
 
 async def answer_error(request: Request, error: OpenJevError) -> Response:
     """The response to a request that ended in one of openjev's own errors."""
-    request.state.exchange.error = error
-    return error_response(error, request.state.exchange.request_id)
+    exchange: Exchange = request.state.exchange
+    exchange.error = error
+    return error_response(error, exchange.request_id, exchange.path)
 
 
 async def answer_unrouted(request: Request, refusal: HTTPException) -> Response:
@@ -208,4 +216,10 @@ async def answer_unrouted(request: Request, refusal: HTTPException) -> Response:
         allowed = sorted(allow.split(", "))
         message = f"{path} does not take {request.method[:40]!r}, only {', '.join(allowed)}"
         return await answer_error(request, MethodNotAllowed(message, allowed))
-    return await answer_error(request, NotFound(f"there is no route {path!r}; GET / lists them"))
+    return await answer_error(request, NotFound(f"there is no route {path!r}; {hint_for(path)}GET / lists them"))
+
+
+def hint_for(path: str) -> str:
+    """The route that a path one level off was meant for, as a part of a sentence; empty where none is likely."""
+    name = path.rstrip("/").rpartition("/")[2]
+    return f"did you mean /v1/{name}? " if name in MEANT else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Any
 
+from openjev_core.api.openapi_decisions import DECISION_SCHEMAS, decisions
 from openjev_core.api.openapi_parts import HEADERS, RESPONSES, SCHEMAS, error, ok
 from openjev_core.plugins.registry import Registry
 from openjev_core.plugins.schema import components
@@ -16,7 +17,6 @@ EXAMPLE_STATE = (
 )
 
 EVALUATION_HEADERS = (
-    "x-typesafe-request-id",
     "x-openjev-model",
     "x-openjev-prefix-tokens",
     "x-openjev-cached-tokens",
@@ -25,6 +25,8 @@ EVALUATION_HEADERS = (
 
 QUESTIONS_TAG = "Questions"
 SERVER_TAG = "Server"
+
+ANY_ARRAY = {"type": "array", "items": {}}
 
 BODY_ERRORS = ("400", "408", "413", "415", "422")
 
@@ -50,10 +52,12 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "paths": {
             "/v1/systemone": {"post": systemone(registry)},
+            "/v1/decisions": {"post": decisions()},
             "/v1/prompts": {"post": prompts(registry)},
             "/v1/models": {
                 "get": server_operation("listModels", "Which model is served, and under which names", "Models")
             },
+            "/v1/models/{id}": {"get": model()},
             "/v1/limits": {"get": server_operation("getLimits", "The limits in force", "Limits")},
             "/health": {"get": health()},
             "/health/live": {"get": server_operation("getLiveness", "Whether the process serves", "Live", keyed=False)},
@@ -64,7 +68,7 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
             {"name": SERVER_TAG, "description": "What the server says about itself."},
         ],
         "components": {
-            "schemas": {**components(registry), **SCHEMAS, "Request": request_schema()},
+            "schemas": {**components(registry), **SCHEMAS, **DECISION_SCHEMAS, "Request": request_schema()},
             "headers": HEADERS,
             "responses": RESPONSES,
             "securitySchemes": {
@@ -85,7 +89,7 @@ def request_schema() -> dict[str, Any]:
                 "description": "The served name, `jev-latest`, or any `jev-...` version: this server's one model.",
             },
             "state": {
-                "type": ["string", "object", "array"],
+                "anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": True}, ANY_ARRAY],
                 "description": (
                     "What is judged: text, JSON, or a chat (a non-empty array of messages, or an object whose one key "
                     "`messages` holds it)."
@@ -99,11 +103,15 @@ def request_schema() -> dict[str, Any]:
                 "description": "Question id to question. Ids never reach the model.",
             },
             "x_orders": {
-                "oneOf": [{"type": "integer", "minimum": 1}, {"enum": ["full", "adaptive"]}],
+                "oneOf": [
+                    {"type": "integer", "minimum": 1},
+                    {"type": "string", "enum": ["full", "adaptive"]},
+                    {"type": "null"},
+                ],
                 "description": "Orders of its options to read each readout in; the server's setting if absent.",
             },
             "x_partial": {
-                "type": "boolean",
+                "type": ["boolean", "null"],
                 "description": "Answer the other questions when a question type fails on one.",
             },
         },
@@ -178,10 +186,18 @@ def server_operation(operation: str, summary: str, schema: str, *, keyed: bool =
     }
 
 
+def model() -> dict[str, Any]:
+    """``GET /v1/models/{id}``."""
+    operation = server_operation("getModel", "One model by its name", "Model")
+    operation["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
+    operation["responses"]["404"] = error("404")
+    return operation
+
+
 def health() -> dict[str, Any]:
     """``GET /health``."""
     operation = server_operation("getHealth", "Whether the backend answers", "Health", keyed=False)
-    unavailable = ok("Health", "The backend does not answer.", ("x-typesafe-request-id", "Retry-After"))
+    unavailable = ok("Health", "The backend does not answer.", ("Retry-After",))
     operation["responses"]["503"] = unavailable
     return operation
 

@@ -8,6 +8,9 @@ import attrs
 
 from openjev_core.limits import Limits
 
+REQUEST_IDS = ("x-typesafe-request-id", "x-request-id")
+"""The headers of every response."""
+
 
 def obj(properties: dict[str, Any], description: str = "") -> dict[str, Any]:
     """The schema of an object whose properties are all required."""
@@ -22,11 +25,11 @@ def ref(kind: str, name: str) -> dict[str, str]:
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
-def ok(schema: str, description: str, headers: tuple[str, ...] = ("x-typesafe-request-id",)) -> dict[str, Any]:
+def ok(schema: str, description: str, headers: tuple[str, ...] = ()) -> dict[str, Any]:
     """A response with a JSON body."""
     return {
         "description": description,
-        "headers": {name: ref("headers", name) for name in headers},
+        "headers": {name: ref("headers", name) for name in (*REQUEST_IDS, *headers)},
         "content": {"application/json": {"schema": ref("schemas", schema)}},
     }
 
@@ -38,6 +41,17 @@ def error(status: str) -> dict[str, str]:
 
 TEXT: dict[str, Any] = {"type": "string"}
 COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
+TYPESAFE_MODEL = {"name": TEXT, "description": TEXT, "release_date": TEXT}
+OPENAI_MODEL = {"id": TEXT, "object": {"type": "string", "const": "model"}, "owned_by": TEXT}
+ERROR_OBJECT = obj(
+    {
+        "message": TEXT,
+        "type": TEXT,
+        "param": {"type": ["string", "null"], "description": "Where, as a path in the body."},
+        "code": TEXT,
+    },
+    "The same error as clients of OpenAI's API read it.",
+)
 TOKEN = obj({"id": COUNT, "text": TEXT})
 
 HEADERS: dict[str, Any] = {
@@ -46,6 +60,7 @@ HEADERS: dict[str, Any] = {
         "schema": TEXT,
         "required": True,
     },
+    "x-request-id": {"description": "The same id.", "schema": TEXT, "required": True},
     "x-openjev-model": {"description": "Public name of the model that answered.", "schema": TEXT},
     "x-openjev-prefix-tokens": {"description": "Length of the prefix that the branches share.", "schema": COUNT},
     "x-openjev-cached-tokens": {
@@ -56,6 +71,7 @@ HEADERS: dict[str, Any] = {
         "description": "Milliseconds spent in `prepare`, `prefill` and `branches`.",
         "schema": TEXT,
     },
+    "retry-after-ms": {"description": "The same in milliseconds.", "schema": COUNT},
     "Retry-After": {"description": "Seconds after which to try again.", "schema": COUNT},
     "WWW-Authenticate": {"description": "`Bearer`.", "schema": TEXT},
 }
@@ -68,18 +84,26 @@ SCHEMAS: dict[str, Any] = {
             "usage": ref("schemas", "Usage"),
         }
     ),
-    "Usage": obj(
-        {"input_tokens": COUNT, "output_tokens": COUNT},
-        "The backend's own counts, warm-up and every branch, cached tokens included; no bill.",
-    ),
+    "Usage": {
+        **obj(
+            {"input_tokens": COUNT, "output_tokens": COUNT},
+            "The backend's own counts, warm-up and every branch, cached tokens included; no bill.",
+        ),
+        "properties": {
+            "input_tokens": COUNT,
+            "output_tokens": COUNT,
+            "cached_tokens": {**COUNT, "description": "Of the input tokens; absent when the backend does not say."},
+        },
+    },
     "Models": obj(
         {
-            "models": {"type": "array", "items": obj({"name": TEXT, "description": TEXT, "release_date": TEXT})},
-            "object": {"const": "list"},
-            "data": {"type": "array", "items": obj({"id": TEXT, "object": {"const": "model"}, "owned_by": TEXT})},
+            "models": {"type": "array", "items": obj(TYPESAFE_MODEL)},
+            "object": {"type": "string", "const": "list"},
+            "data": {"type": "array", "items": obj(OPENAI_MODEL)},
         },
         "TypeSafe's and OpenAI's shape in one.",
     ),
+    "Model": obj({**OPENAI_MODEL, **TYPESAFE_MODEL}, "TypeSafe's and OpenAI's shape in one."),
     "Limits": obj({field.name: {"type": "integer", "minimum": 1} for field in attrs.fields(Limits)}),
     "Health": {
         **obj(
@@ -110,7 +134,7 @@ SCHEMAS: dict[str, Any] = {
             },
         }
     ),
-    "Error": obj({"detail": obj({"error_type": TEXT, "message": TEXT})}),
+    "Error": obj({"detail": obj({"error_type": TEXT, "message": TEXT}), "error": ERROR_OBJECT}),
     "ValidationError": obj(
         {
             "detail": {
@@ -128,7 +152,8 @@ SCHEMAS: dict[str, Any] = {
                         "type": TEXT,
                     }
                 ),
-            }
+            },
+            "error": ERROR_OBJECT,
         }
     ),
 }
@@ -150,14 +175,19 @@ ERRORS = {
 }
 
 
+def waiting_headers(status: str) -> tuple[str, ...]:
+    """The headers of an error that say what to do about it."""
+    if status == "401":
+        return ("WWW-Authenticate",)
+    return ("Retry-After", "retry-after-ms") if status in ("429", "503", "529") else ()
+
+
 def response(status: str, description: str) -> dict[str, Any]:
     """An error's response."""
     if status == "431":
         return {"description": description}
-    headers = ["x-typesafe-request-id"]
-    headers += {"401": ["WWW-Authenticate"], "503": ["Retry-After"], "529": ["Retry-After"]}.get(status, [])
     schema = "ValidationError" if status == "422" else "Error"
-    return ok(schema, description, tuple(headers))
+    return ok(schema, description, waiting_headers(status))
 
 
 RESPONSES: dict[str, Any] = {status: response(status, description) for status, description in ERRORS.items()}

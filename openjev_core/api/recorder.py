@@ -62,7 +62,7 @@ class Recorder:
         async def send_on(message: Message) -> None:
             if message["type"] in RESPONSE_STARTS:
                 exchange.status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-typesafe-request-id", exchange.request_id.encode())]
+                message["headers"] = [*message["headers"], *request_ids(exchange.request_id)]
             elif message["type"] == "http.response.body" and not upload.ended and not message.get("more_body"):
                 await send({**message, "more_body": True})
                 await upload.drain()
@@ -72,7 +72,7 @@ class Recorder:
         try:
             if refusal := refusal_of(scope, headers):
                 exchange.error = refusal
-                response = error_response(refusal, exchange.request_id)
+                response = error_response(refusal, exchange.request_id, exchange.path)
                 response.headers["connection"] = "close"
                 await response(scope, receive, send_on)
             else:
@@ -80,8 +80,10 @@ class Recorder:
         except ClientDisconnect:
             exchange.hung_up = True
         finally:
-            if "endpoint" in scope:  # a route matched, and the path of each is literal
+            if "endpoint" in scope:  # a route matched; a parameter's value, such as a model's name, is no part of it
                 exchange.route = exchange.path
+                for name, value in scope["path_params"].items():
+                    exchange.route = f"{exchange.path.removesuffix(value)}{{{name}}}"
             self.metrics.observe(exchange)
             self.tracing.record(exchange)
             self.log.write(exchange)
@@ -89,6 +91,11 @@ class Recorder:
 
 
 RESPONSE_STARTS = frozenset({"http.response.start", "websocket.http.response.start"})
+
+
+def request_ids(request_id: str) -> list[tuple[bytes, bytes]]:
+    """The headers by which clients of either wire know a response."""
+    return [(name, request_id.encode()) for name in (b"x-typesafe-request-id", b"x-request-id")]
 
 
 @define(eq=False)

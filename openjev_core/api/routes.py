@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
 
 import attrs
 from starlette.requests import Request
@@ -14,7 +16,11 @@ from openjev_core.api.responses import JsonResponse
 from openjev_core.api.running import Running
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.evaluation import Evaluation
-from openjev_core.errors import BackendError
+from openjev_core.engine.request import ALIAS
+from openjev_core.errors import BackendError, NotFound, RequestError
+from openjev_core.wires.decision_shapes import DecisionShapes
+from openjev_core.wires.decisions import DecisionsRequest
+from openjev_core.wires.wire import SystemOneRequest, WireRequest
 
 NO_STORE = {"cache-control": "no-store"}
 
@@ -35,20 +41,17 @@ class Routes:
         self._engine = engine
         self._running = running
         self._room = room
+        self._shapes = DecisionShapes()
         self._startup_seconds = round(startup_seconds, 3)
         self._started = datetime.now(UTC).date()
 
     async def systemone(self, request: Request) -> Response:
         """``POST /v1/systemone``: evaluate a request."""
-        exchange: Exchange = request.state.exchange
-        async with self._running.entered() as run:
-            body = await self._body(request)
-            with run.watching(request):
-                evaluation = await self._engine.evaluate_body(
-                    body, request_id=exchange.request_id, structured=exchange.note
-                )
-        exchange.evaluation = evaluation
-        return JsonResponse(evaluation.body(), headers=evaluation_headers(evaluation))
+        return await self._evaluated(request, SystemOneRequest())
+
+    async def decisions(self, request: Request) -> Response:
+        """``POST /v1/decisions``: evaluate a request in OpenAI's shape."""
+        return await self._evaluated(request, DecisionsRequest(self._shapes, self._engine.registry.types))
 
     async def prompts(self, request: Request) -> Response:
         """``POST /v1/prompts``: show what the model would read, without reading it."""
@@ -60,6 +63,28 @@ class Routes:
 
     async def models(self, _request: Request) -> Response:
         """``GET /v1/models``, in TypeSafe's shape and in OpenAI's at once."""
+        names, released = self._described()
+        return JsonResponse(
+            {
+                "models": [
+                    {"name": name, "description": text, "release_date": released} for name, text in names.items()
+                ],
+                "object": "list",
+                "data": [one_model(name) for name in names],
+            }
+        )
+
+    async def model(self, request: Request) -> Response:
+        """``GET /v1/models/{id}``: one model, in both shapes. Every name that requests may use is there."""
+        name = unquote(request.path_params["id"])
+        names, released = self._described()
+        if name not in names and not name.startswith("jev-"):
+            raise NotFound(f"there is no model {name[:80]!r}; served: {', '.join(names)}")
+        text = names.get(name, names[ALIAS])
+        return JsonResponse({**one_model(name), "name": name, "description": text, "release_date": released})
+
+    def _described(self) -> tuple[dict[str, str], str]:
+        """The model's names, each with a description, and its release date."""
         model = self._engine.model
         released = model.release_date
         description = f"{model.public_name} on {model.backend.name}"
@@ -69,16 +94,8 @@ class Routes:
             # Clients want a date, and may parse it.
             released = self._started.isoformat()
             description += "; the date is that of this server's start, the model's own is not known"
-        names = {"jev-latest": f"this server's one model: {description}", model.public_name: description}
-        return JsonResponse(
-            {
-                "models": [
-                    {"name": name, "description": text, "release_date": released} for name, text in names.items()
-                ],
-                "object": "list",
-                "data": [{"id": name, "object": "model", "owned_by": "openjev"} for name in names],
-            }
-        )
+        named = {ALIAS: f"this server's one model: {description}"}
+        return {**named, **dict.fromkeys(self._engine.names, description)}, released
 
     async def limits(self, _request: Request) -> Response:
         """``GET /v1/limits``: those of the whole server, of which a worker has its share."""
@@ -111,9 +128,28 @@ class Routes:
         }
         return JsonResponse({**body, "note": DEMO_NOTE} if model.demo else body, code, headers)
 
+    async def _evaluated(self, request: Request, wire: WireRequest) -> Response:
+        exchange: Exchange = request.state.exchange
+        async with self._running.entered() as run:
+            body = await self._body(request)
+            with run.watching(request):
+                try:
+                    evaluation = await self._engine.evaluate_body(
+                        body, read=wire.document, request_id=exchange.request_id, structured=exchange.note
+                    )
+                except RequestError as error:
+                    raise wire.located(error) from error
+        exchange.evaluation = evaluation
+        return JsonResponse(wire.answered(evaluation), headers=evaluation_headers(evaluation))
+
     async def _body(self, request: Request) -> bytes:
         seconds = self._engine.settings.body_timeout
         return await read_body(request, self._room, limit=self._engine.limits.max_body_bytes, seconds=seconds)
+
+
+def one_model(name: str) -> dict[str, Any]:
+    """A model as OpenAI describes it, without the time of its creation, which is not known."""
+    return {"id": name, "object": "model", "owned_by": "openjev"}
 
 
 def evaluation_headers(evaluation: Evaluation) -> dict[str, str]:

@@ -112,5 +112,5 @@ def preset_of(profile: Profile, settings: Settings) -> dict[str, Any]:
     """The settings of a profile. Its revision and its names apply to its own model alone."""
     if settings.model not in (None, profile.model):
         return dict(profile.preset)
-    named = {"model": profile.model, "revision": profile.revision, "served_model_name": profile.public_name}
+    named = {"model": profile.model, "revision": profile.revision, "served_model_name": (profile.public_name,)}
     return {**profile.preset, **{name: value for name, value in named.items() if value is not None}}

@@ -22,7 +22,7 @@ from openjev_core.engine.readings import PreparedReader
 from openjev_core.engine.request import ALIAS, Request, Requests
 from openjev_core.engine.scores import OrderScores, Scorer, order_scores
 from openjev_core.engine.threads import Threads
-from openjev_core.json_document import document_of
+from openjev_core.json_document import document_of, parse_document
 from openjev_core.limits import Limits
 from openjev_core.orders import Orders
 from openjev_core.plugins.registry import Registry
@@ -74,6 +74,11 @@ class Engine:
         return self._reducer.scorer.calibration
 
     @property
+    def names(self) -> Sequence[str]:
+        """The model ids that requests may name, the public name first."""
+        return self._requests.served
+
+    @property
     def in_flight(self) -> int:
         """Evaluations that are running now."""
         return self._admission.in_flight
@@ -93,12 +98,18 @@ class Engine:
         return self._requests.structure(document)
 
     async def evaluate_body(
-        self, body: bytes, *, request_id: str = "", structured: Callable[[Request], None] = ignore
+        self,
+        body: bytes,
+        *,
+        read: Callable[[bytes], Any] = parse_document,
+        request_id: str = "",
+        structured: Callable[[Request], None] = ignore,
     ) -> Evaluation:
         """Answer a request body. Cancelling the task stops the work in the backend.
 
         Args:
             body: JSON, as it came.
+            read: Gives the body's document, as :meth:`structure` takes it. It runs in a thread where the body is long.
             request_id: For observers.
             structured: Called with the request once it is structured, whatever becomes of it then; from any thread.
 
@@ -109,7 +120,7 @@ class Engine:
             DeadlineExceeded: It took longer than ``request_timeout``.
             BackendError: The backend failed.
         """
-        return await self._evaluate(lambda note: self._preparation.of_body(body, note), structured, request_id)
+        return await self._evaluate(lambda note: self._preparation.of_body(body, note, read), structured, request_id)
 
     async def evaluate_request(self, request: Request, *, request_id: str = "") -> Evaluation:
         """Answer a structured request; see :meth:`evaluate_body`."""
@@ -180,7 +191,7 @@ class Engine:
             OpenJevError: As for :meth:`evaluate_body`, but for those of the backend.
         """
         async with self._admission.admit():
-            _, prepared = await self._preparation.of_body(body, structured)
+            _, prepared = await self._preparation.of_body(body, structured, parse_document)
             return await self._preparation.beside(lambda: prepared.session.shown(prepared.questions), short=False)
 
     async def check(self) -> None:
@@ -246,7 +257,7 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
     converter = QuestionConverter(registry)
     requests = Requests(
         converter,
-        model.public_name,
+        tuple(dict.fromkeys([model.public_name, *settings.served_model_name])),
         settings.max_questions,
         settings.orders,
         calibrated=calibration is not None,

@@ -45,8 +45,11 @@ class Evaluation:
 
     def body(self) -> dict[str, Any]:
         """The response body of the wire contract."""
+        usage = {"input_tokens": self.usage.input_tokens, "output_tokens": self.usage.output_tokens}
+        if self.usage.cached_tokens is not None:
+            usage["cached_tokens"] = self.usage.cached_tokens
         return {
             "model": self.model,
             "answers": dict(self.answers),
-            "usage": {"input_tokens": self.usage.input_tokens, "output_tokens": self.usage.output_tokens},
+            "usage": usage,
         }

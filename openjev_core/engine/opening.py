@@ -130,7 +130,7 @@ async def connected_sglang(url: str, source: str, settings: Settings, progress: 
             backend=backend,
             tokenizer=tokenizer,
             template=template,
-            public_name=settings.served_model_name or backend.facts.served_model_name or source,
+            public_name=settings.public_name or backend.facts.served_model_name or source,
         )
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from attrs import frozen
 
 from openjev_core.engine.plan import Planner, Prepared
 from openjev_core.engine.request import Request, Requests, is_small
 from openjev_core.engine.threads import Threads
-from openjev_core.json_document import parse_document
 
 SHORT_BODY = 64 * 1024
 SHORT_SEPARATORS = 1000
@@ -56,8 +55,13 @@ class Preparation:
     own_types_alone: bool
     tokenizer_waits: bool
 
-    async def of_body(self, body: bytes, note: Note) -> tuple[Request, Prepared]:
+    async def of_body(self, body: bytes, note: Note, read: Callable[[bytes], Any]) -> tuple[Request, Prepared]:
         """A request body, structured and prepared.
+
+        Args:
+            body: As it came.
+            note: Takes note of the request.
+            read: Gives the body's document, as :meth:`Requests.structure` takes it.
 
         Raises:
             RequestError: With the problems found.
@@ -65,7 +69,7 @@ class Preparation:
         """
 
         def structured() -> Request:
-            request = self.requests.structure(parse_document(body))
+            request = self.requests.structure(read(body))
             note(request)
             return request
 

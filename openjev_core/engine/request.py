@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -12,11 +12,14 @@ from openjev_core.errors import MAX_PROBLEMS, Problem, RequestError
 from openjev_core.orders import Orders, check_calibrated, checked_orders
 from openjev_core.plugins.problems import mismatch
 from openjev_core.plugins.structuring import QuestionConverter
+from openjev_core.prompts.state import MEDIA
 from openjev_core.question import QuestionType
 from openjev_core.reader import PreparedQuestion
 from openjev_core.recent import ENTRY_BYTES, Recent, bytes_of
 
 ALIAS = "jev-latest"
+
+NO_MEDIA = "this server reads text only, no images, audio or video; leave the field out"
 
 KEPT_BYTES = 16 * 1024 * 1024
 """Upper bound on what the questions that are kept hold: some thousand of them."""
@@ -80,7 +83,7 @@ class Requests:
 
     Attributes:
         converter: Structures questions.
-        served: The model's public name.
+        served: The model's public names.
         max_questions: Questions in a request.
         orders: How many orders to read where a request does not say.
         calibrated: A calibration is applied, which was fitted for ``orders``.
@@ -89,7 +92,7 @@ class Requests:
     """
 
     converter: QuestionConverter
-    served: str
+    served: Sequence[str]
     max_questions: int
     orders: Orders = 1
     calibrated: bool = False
@@ -100,7 +103,7 @@ class Requests:
         """Structure a request.
 
         Args:
-            document: The parsed body. Unknown top-level fields are ignored.
+            document: The parsed body. Unknown top-level fields are ignored, unless they carry media.
 
         Raises:
             RequestError: The problems found, each with its path from the body's root; no more than are shown.
@@ -109,6 +112,7 @@ class Requests:
             raise mismatch("an object with model, state and questions", document)
         required = ("model", "state", "questions")
         problems = [Problem((n,), "missing; this field is required", "missing") for n in required if n not in document]
+        problems += [Problem((n,), NO_MEDIA, "unsupported_content") for n in MEDIA if document.get(n)]
         parts = {
             "model": self._model,
             "state": _state,
@@ -118,7 +122,7 @@ class Requests:
         }
         values: dict[str, Any] = {}
         for name, part in parts.items():
-            if name not in document:
+            if name not in document or (name.startswith("x_") and document[name] is None):
                 continue
             try:
                 values[name] = part(document[name])
@@ -143,8 +147,9 @@ class Requests:
     def _model(self, model: Any) -> None:
         if not isinstance(model, str):
             raise mismatch("a string", model)
-        if model not in (self.served, ALIAS) and not model.startswith("jev-"):
-            msg = f"unknown model {model[:80]!r}; served: {self.served!r}, also as {ALIAS!r} or any 'jev-...' version"
+        if model not in self.served and not model.startswith("jev-"):
+            served = ", ".join(map(repr, self.served))
+            msg = f"unknown model {model[:80]!r}; served: {served}, also as {ALIAS!r} or any 'jev-...' version"
             raise RequestError.at((), msg, "unknown_model")
 
     def _orders(self, orders: Any) -> Orders:

@@ -91,7 +91,7 @@ def sglang_command(
     model, revision = model_source(settings, profile)
     flags: Flags = {
         "--model-path": (model,),
-        "--served-model-name": (settings.served_model_name or profile.public_name,),
+        "--served-model-name": (settings.public_name or profile.public_name,),
         "--host": ("127.0.0.1",),
         "--port": (str(port),),
         "--context-length": (str(settings.max_input_tokens + CONTEXT_SLACK),),

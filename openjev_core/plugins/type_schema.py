@@ -27,7 +27,32 @@ def schemas_of(question_type: QuestionType[Any, Any]) -> dict[str, Any]:
         if schema.get("type") == "object" and "properties" in schema:
             schema["additionalProperties"] = False  # requests are structured strictly
     # A class that both refer to is described as the question needs it.
-    return {**_tagged(name, "answer", question_type.answer), **question}
+    return {
+        key: explicit(schema) for key, schema in {**_tagged(name, "answer", question_type.answer), **question}.items()
+    }
+
+
+def explicit(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema that says what it leaves open, as the generators of clients need it.
+
+    They take an array without ``items`` for an error, a bare object for one without fields, and a field with a default
+    for one that is always sent, although a default of null says no more than that the field may be absent.
+    """
+    out = {key: value for key, value in schema.items() if key != "default" or value is not None}
+    kind = schema.get("type")
+    if kind == "array" and "prefixItems" not in schema:
+        out.setdefault("items", {})
+    if kind == "object" and "properties" not in schema:
+        out.setdefault("additionalProperties", True)
+    for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        if key in out:
+            out[key] = [explicit(child) for child in out[key]]
+    for key in ("items", "additionalProperties"):
+        if isinstance(out.get(key), dict):
+            out[key] = explicit(out[key])
+    if "properties" in out:
+        out["properties"] = {name: explicit(child) for name, child in out["properties"].items()}
+    return out
 
 
 def _tagged(name: str, role: str, cls: type) -> dict[str, Any]:

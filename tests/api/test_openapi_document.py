@@ -22,8 +22,10 @@ def document():
 
 OPERATIONS = {
     "/v1/systemone": "POST",
+    "/v1/decisions": "POST",
     "/v1/prompts": "POST",
     "/v1/models": "GET",
+    "/v1/models/{id}": "GET",
     "/v1/limits": "GET",
     "/health": "GET",
     "/health/live": "GET",
@@ -36,7 +38,7 @@ RIGHT, WRONG = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode
 
 @pytest.mark.parametrize(
     ("path", "mode"),
-    [*((path, RIGHT) for path in OPERATIONS), ("/v1/systemone", WRONG), ("/v1/prompts", WRONG)],
+    [*((path, RIGHT) for path in OPERATIONS), *((path, WRONG) for path, m in OPERATIONS.items() if m == "POST")],
 )
 def test_every_response_is_one_that_the_document_describes(document, server, path, mode):
     operation = schemathesis.openapi.from_dict(document)[path][OPERATIONS[path]]
@@ -79,6 +81,14 @@ def test_its_example_is_valid_and_is_answered_as_described(document, server):
     reply = httpx.post(server.url + "/v1/systemone", json=example)
     assert 200 == reply.status_code
     assert [] == [error.message for error in validator(document, "Evaluation").iter_errors(reply.json())]
+
+
+def test_the_example_of_decisions_is_valid_and_is_answered_as_described(document, server):
+    example = document["paths"]["/v1/decisions"]["post"]["requestBody"]["content"]["application/json"]["example"]
+    assert validator(document, "DecisionRequest").is_valid(example)
+    reply = httpx.post(server.url + "/v1/decisions", json=example)
+    assert 200 == reply.status_code
+    assert [] == [error.message for error in validator(document, "Decision").iter_errors(reply.json())]
 
 
 @pytest.mark.parametrize(

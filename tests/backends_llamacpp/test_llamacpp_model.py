@@ -49,7 +49,7 @@ class TestARunningServer:
 
     async def test_goes_by_the_name_that_it_is_given(self, demo_engine):
         server = demo_engine.server
-        model = await opened(connect=server.url, backend_api_key=server.api_key, served_model_name="acme/judge")
+        model = await opened(connect=server.url, backend_api_key=server.api_key, served_model_name=("acme/judge",))
         assert "acme/judge" == model.public_name
 
     async def test_stays_up_when_it_is_closed(self, demo_engine):

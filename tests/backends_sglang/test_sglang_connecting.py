@@ -87,7 +87,7 @@ async def test_a_server_that_dies_of_the_text_is_no_backend(start_double, tokeni
 
 async def test_the_users_name_for_the_model_wins(start_double, tokenizer):
     double = await start_double(model_path=str(tokenizer))
-    async with open_engine(settings(double, tokenizer, served_model_name="Mine-1")) as engine:
+    async with open_engine(settings(double, tokenizer, served_model_name=("Mine-1",))) as engine:
         assert "Mine-1" == engine.model.public_name
 
 

@@ -95,18 +95,18 @@ def test_what_makes_no_sense_is_exit_code_2(openjev, served, args, said):
 def test_a_running_server_says_itself_what_it_serves(openjev, served):
     openjev("serve", "--connect", "http://x")
     settings = served[0][0]
-    assert (None, None, None) == (settings.model, settings.revision, settings.served_model_name)
+    assert (None, None, ()) == (settings.model, settings.revision, settings.served_model_name)
 
 
 def test_a_profile_names_the_model_unless_the_user_does(openjev, served, monkeypatch):
     openjev("serve", "--connect", "http://x", "--profile", "qwen36")
     profiled = served[0][0]
-    assert ("nvidia/Qwen3.6-35B-A3B-NVFP4", "Qwen/Qwen3.6-35B-A3B") == (profiled.model, profiled.served_model_name)
+    assert ("nvidia/Qwen3.6-35B-A3B-NVFP4", "Qwen/Qwen3.6-35B-A3B") == (profiled.model, profiled.public_name)
     assert "1355db6a052410cfd62085d94b58866fd0f2c3c5" == profiled.revision
     monkeypatch.setenv("OPENJEV_MODEL", "mine")
     openjev("serve", "--connect", "http://x", "--profile", "qwen36", "--served-model-name", "Mine-1")
     own = served[1][0]
-    assert ("mine", None, "Mine-1") == (own.model, own.revision, own.served_model_name)
+    assert ("mine", None, "Mine-1") == (own.model, own.revision, own.public_name)
 
 
 def test_a_profiles_preset_gives_way_to_flags(openjev, served):

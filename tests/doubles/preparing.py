@@ -10,7 +10,7 @@ from openjev_core.plugins.structuring import QuestionConverter
 
 def planner_for(reader):
     """A planner over a reader."""
-    requests = Requests(QuestionConverter(load_registry()), "served", 64)
+    requests = Requests(QuestionConverter(load_registry()), ("served",), 64)
     return Planner(reader, requests, reader.limits.max_answers_per_question)
 
 

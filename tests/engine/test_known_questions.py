@@ -74,7 +74,7 @@ def test_of_other_types_each_has_its_own():
     "wrong", [{}, {"a": {**CHOICE, "x": 1}}, {"": CHOICE}, dict.fromkeys("abcd", CHOICE), {"a": {"type": "none"}}]
 )
 def test_what_is_refused_is_refused_again(wrong):
-    structured = Requests(QuestionConverter(load_registry()), "served", 3, lasting=frozenset({"choice"}))
+    structured = Requests(QuestionConverter(load_registry()), ("served",), 3, lasting=frozenset({"choice"}))
     problems = []
     for _ in range(2):
         with pytest.raises(RequestError) as refused:

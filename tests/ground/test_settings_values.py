@@ -13,7 +13,7 @@ from openjev_core.settings import Settings, is_loopback, load_settings, variable
 ACCEPTED = {
     "model": [("Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B")],
     "revision": [("main", "main")],
-    "served_model_name": [("a/b", "a/b")],
+    "served_model_name": [("a/b", ("a/b",)), ("a/b,gpt-6-luna", ("a/b", "gpt-6-luna"))],
     "connect": [(url, url) for url in ("http://127.0.0.1:30000", "https://[::1]", "http://router/sglang/")],
     "frontend": [("rust", "rust"), ("python", "python")],
     "fanout": [("batch", "batch"), ("calls", "calls")],

@@ -56,7 +56,7 @@ def test_the_python_front_end_is_switched_by_the_environment_and_warms_up_itself
 
 
 def test_settings_name_the_model_and_what_clients_see():
-    made = flags_of(command(model="/weights", served_model_name="mine", max_input_tokens=1000))
+    made = flags_of(command(model="/weights", served_model_name=("mine", "more"), max_input_tokens=1000))
     assert made["--model-path"] == ("/weights",)
     assert "--revision" not in made
     assert made["--served-model-name"] == ("mine",)

@@ -129,7 +129,7 @@ async def served_model(
         backend=backend,
         tokenizer=tokenizer,
         template=props.template,
-        public_name=settings.served_model_name or name,
+        public_name=settings.public_name or name,
         demo=file is not None and file.demo,
         release_date=file.release_date if file else None,
     )

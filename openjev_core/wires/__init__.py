@@ -1,0 +1,1 @@
+"""Wires: the shapes in which clients write requests and read evaluations. The engine knows none of them."""
