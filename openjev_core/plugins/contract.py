@@ -8,8 +8,8 @@ from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
+from openjev_core.plugins.schemas import schemas_of
 from openjev_core.plugins.strict import is_collection, is_enumeration, is_json_union
-from openjev_core.plugins.type_schema import schemas_of
 from openjev_core.question import CONTRACT_VERSION, QuestionType
 
 SCALARS = (str, int, float, bool, types.NoneType, Any)
