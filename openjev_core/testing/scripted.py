@@ -153,9 +153,9 @@ def rendered_prompts(question_type: QuestionType[Any, Any], question: Any, *, st
     """What the model reads for a question: the shared prefix, then each readout's own part.
 
     Args:
-        question_type: Its type.
+        question_type: The question's type.
         question: An instance of the type's question class.
-        state: What it is asked about.
+        state: The state that the question is about.
 
     Returns:
         The prompts in ChatML, whatever model is installed, so that a snapshot of them changes with the type alone.
