@@ -236,7 +236,7 @@ def smoke(key: str = "", timeout: float = STARTUP_SECONDS + 300, semantics: bool
         semantics: Whether the answers must make sense.
     """
     from openjev_core.cli.smoke import run_smoke  # noqa: PLC0415
-    from openjev_core.cli.terminal import lines_of  # noqa: PLC0415 - not in the container
+    from openjev_core.cli.terminal import complain_about  # noqa: PLC0415 - not in the container
     from openjev_core.errors import OpenJevError  # noqa: PLC0415
 
     url = Server.get_url()  # type: ignore[attr-defined]  # the decorator makes a modal.Server of the class
@@ -251,6 +251,7 @@ def smoke(key: str = "", timeout: float = STARTUP_SECONDS + 300, semantics: bool
             semantics=semantics,
         )
     except OpenJevError as error:
-        raise SystemExit("\n".join(f"openjev: {line}" for line in lines_of(error))) from None
+        complain_about(error)
+        raise SystemExit(1) from None
     if not report.passed:
         raise SystemExit(1)

@@ -24,7 +24,6 @@ def softmax(logprobs: Sequence[float], temperature: float = 1.0) -> tuple[float,
     Args:
         logprobs: One per label, in nats, as :func:`check_logprobs` accepts them. ``-inf`` becomes probability 0.
         temperature: Divides the logprobs first; finite and above 0.
-
     """
     highest = max(logprobs)
     weights = [math.exp((value - highest) / temperature) for value in logprobs]
@@ -33,7 +32,7 @@ def softmax(logprobs: Sequence[float], temperature: float = 1.0) -> tuple[float,
 
 
 def check_logprobs(logprobs: Sequence[float]) -> None:
-    """Hold what a backend gave to what everything here takes for granted; asked once, where logprobs come in.
+    """Refuse logprobs of a backend that the other functions of this module do not accept.
 
     Raises:
         BackendError: All are ``-inf``, or one is NaN or ``+inf``: there is no distribution to speak of.
@@ -47,7 +46,7 @@ def check_logprobs(logprobs: Sequence[float]) -> None:
 
 
 def floored_logs(logprobs: Sequence[float], temperature: float = 1.0) -> list[float]:
-    """Normalised log-probabilities, none below :data:`LOG_FLOOR`: what can be averaged and subtracted."""
+    """Normalised log-probabilities, none below :data:`LOG_FLOOR`, so that they can be averaged and subtracted."""
     return [max(math.log(p), LOG_FLOOR) if p > 0 else LOG_FLOOR for p in softmax(logprobs, temperature)]
 
 

@@ -16,14 +16,14 @@ Order = tuple[int, ...]
 
 
 def checked_orders(value: Any) -> Orders:
-    """``value``, which is to say how many orders are read.
+    """``value``, if it is a valid number of orders.
 
     Raises:
-        ValueError: It does not. The message says what is accepted.
+        ValueError: It is not. The message says what is accepted.
     """
     if value in ("full", "adaptive") or (type(value) is int and value >= 1):
         return cast("Orders", value)
-    raise ValueError('an integer from 1 up, "full" or "adaptive"')
+    raise ValueError("an integer from 1 up, full or adaptive")
 
 
 def available_orders(readout: Readout) -> int:

@@ -10,12 +10,16 @@ import math
 import re
 from collections.abc import Callable
 from ipaddress import ip_network
-from typing import Any, Literal, cast
+from typing import Any
 from urllib.parse import urlsplit
+
+from openjev_core.orders import Orders, checked_orders
 
 Parser = Callable[[str], Any]
 
 INTEGER = re.compile(r"-?[0-9]+")
+COUNT = re.compile(r"[0-9]{1,4000}")
+"""Digits that ``int`` reads: it refuses more than 4300."""
 DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")
 BEARER_KEY = re.compile(r"[!-~]([ -~]*[!-~])?")
@@ -86,14 +90,9 @@ def words(value: str) -> tuple[str, ...]:
     return found
 
 
-def order_count(value: str) -> int | Literal["full", "adaptive"]:
+def order_count(value: str) -> Orders:
     """The number of orders of its options in which a readout is read."""
-    if value in ("full", "adaptive"):
-        return cast('Literal["full", "adaptive"]', value)
-    try:
-        return cast("int", integer(1)(value))
-    except ValueError:
-        raise ValueError("an integer from 1 up, full or adaptive") from None
+    return checked_orders(int(value) if COUNT.fullmatch(value) else value)
 
 
 def server_url(value: str) -> str:

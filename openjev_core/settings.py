@@ -16,6 +16,7 @@ from attrs import frozen
 
 from openjev_core.distribution import ConfidenceFormula
 from openjev_core.errors import SettingsError
+from openjev_core.orders import Orders
 from openjev_core.setting_values import (
     HiddenError,
     Parser,
@@ -113,7 +114,7 @@ class Settings:
     grace_period: float = setting(30.0, positive, "seconds that a stop leaves running evaluations")
     temperature: float = setting(1.0, positive, "divides the label logprobs before normalization")
     confidence: ConfidenceFormula = setting("entropy", one_of("entropy", "jev"), "confidence formula, entropy or jev")
-    orders: int | Literal["full", "adaptive"] = setting(
+    orders: Orders = setting(
         1,
         order_count,
         "orders of the options that each readout is read in and averaged over: a number, full or adaptive",

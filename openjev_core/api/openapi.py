@@ -8,7 +8,7 @@ from typing import Any
 from openjev_core.api.openapi_decisions import DECISION_SCHEMAS, decisions
 from openjev_core.api.openapi_parts import HEADERS, RESPONSES, SCHEMAS, error, ok
 from openjev_core.plugins.registry import Registry
-from openjev_core.plugins.schema import components
+from openjev_core.plugins.schemas import components
 from openjev_core.plugins.structuring import QuestionConverter
 
 EXAMPLE_STATE = (
@@ -68,7 +68,7 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
             {"name": SERVER_TAG, "description": "What the server says about itself."},
         ],
         "components": {
-            "schemas": {**components(registry), **SCHEMAS, **DECISION_SCHEMAS, "Request": request_schema()},
+            "schemas": {**components(registry.types), **SCHEMAS, **DECISION_SCHEMAS, "Request": request_schema()},
             "headers": HEADERS,
             "responses": RESPONSES,
             "securitySchemes": {

@@ -23,7 +23,7 @@ from openjev_core.cli.serve import serve
 from openjev_core.cli.setting_flags import settings_from
 from openjev_core.cli.settings import settings
 from openjev_core.cli.smoke import smoke
-from openjev_core.cli.terminal import FAILED, complain, exit_code_of, lines_of
+from openjev_core.cli.terminal import FAILED, complain, complain_about
 from openjev_core.errors import OpenJevError
 
 
@@ -39,9 +39,7 @@ class OpenJevGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except OpenJevError as error:
-            for line in lines_of(error):
-                complain(line)
-            raise typer.Exit(exit_code_of(error)) from None
+            raise typer.Exit(complain_about(error)) from None
         except OSError as error:
             # A full disk under standard output is nobody's bug; a reader that went away is Typer's to handle.
             if error.errno != errno.ENOSPC:

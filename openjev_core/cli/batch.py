@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,12 +55,12 @@ def batch(
 ) -> None:
     """Answer every row of a file.
 
-    A row is {"state": ..., "questions": {ID: QUESTION}}, and may have an "id". A run that was stopped goes on where it
-    ended when the same command is given again; no row is answered twice.
+    A row is {"state": ..., "questions": {ID: QUESTION}}, and may have an "id". The same command given again continues
+    a run that was stopped; no row is answered twice.
     """
     from openjev_core.datasets.checked_rows import check_questions  # noqa: PLC0415
     from openjev_core.datasets.exports import check_export, export  # noqa: PLC0415
-    from openjev_core.datasets.records import AnswerRecorder  # noqa: PLC0415
+    from openjev_core.datasets.records import answer_record  # noqa: PLC0415
     from openjev_core.datasets.rows import read_rows  # noqa: PLC0415
     from openjev_core.plugins.structuring import QuestionConverter  # noqa: PLC0415
 
@@ -84,7 +85,7 @@ def batch(
     async def answered() -> list[dict[str, Any]]:
         async with open_asker(url, settings, flags, registry, concurrency) as (asker, at_once):
             header = {"command": "batch", **asker.source}
-            return await recorded(rows, AnswerRecorder(asker).record, path, header, at_once)
+            return await recorded(rows, partial(answer_record, asker), path, header, at_once)
 
     records = asyncio.run(answered())
     if out is not None:

@@ -86,7 +86,7 @@ def write_package(folder: Path, slug: str) -> list[Path]:
 
 def first_prompt(module: Path, constant: str) -> str:
     """The prompt of the type's first example, from the file just written."""
-    from openjev_core.testing.prompts import rendered_prompts  # noqa: PLC0415 - for this command alone
+    from openjev_core.testing.scripted import rendered_prompts  # noqa: PLC0415 - for this command alone
 
     spec = importlib.util.spec_from_file_location(module.parent.name, module)
     assert spec is not None and spec.loader is not None  # noqa: S101, PT018 - a path that ends in .py has both

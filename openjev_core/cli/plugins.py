@@ -77,9 +77,9 @@ def rows_of(entry: PluginEntry) -> list[dict[str, Any]]:
 def show_plugin(name: Annotated[str, typer.Argument(help="The question type.")]) -> None:
     """Print a question type's schemas, an example with its rendered prompt, and its labels."""
     from openjev_core.plugins.registry import registry_of  # noqa: PLC0415
-    from openjev_core.plugins.schema import components  # noqa: PLC0415
+    from openjev_core.plugins.schemas import components  # noqa: PLC0415
     from openjev_core.plugins.structuring import QuestionConverter  # noqa: PLC0415
-    from openjev_core.testing.prompts import rendered_prompts  # noqa: PLC0415
+    from openjev_core.testing.scripted import rendered_prompts  # noqa: PLC0415
 
     registry = enabled_types()
     question_type = registry.types.get(name)
@@ -87,7 +87,7 @@ def show_plugin(name: Annotated[str, typer.Argument(help="The question type.")])
         complain(f"no question type {name!r} is installed; installed: {', '.join(registry.types) or 'none'}")
         raise typer.Exit(BAD_INPUT)
     alone = registry_of(question_type)
-    schemas = components(alone)
+    schemas = components(alone.types)
     typer.echo(f"{question_type.name}: {question_type.summary}")
     typer.echo(f"from {registry.distribution_of(name)}, contract version {question_type.api}")
     typer.echo(f"labels: {', '.join(question_type.labels) or 'the engine’s own (A, B, ...)'}")

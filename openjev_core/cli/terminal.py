@@ -1,4 +1,4 @@
-"""The terminal: text that others wrote made safe, tables, errors with exit codes, and what is being waited for."""
+"""The terminal: escapes in foreign text, tables, errors with their exit codes, and progress of a start."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ def complain(line: str) -> None:
     print(f"openjev: {shown(line)}", file=sys.stderr)  # noqa: T201 - a command's own output
 
 
-def exit_code_of(error: OpenJevError) -> int:
-    """2 for what the user wrote, 1 for everything else."""
+def complain_about(error: OpenJevError) -> int:
+    """Write one line per problem to standard error.
+
+    Returns:
+        The exit code: 2 when the user's input is wrong, 1 for everything else.
+    """
+    problems = error.problems if isinstance(error, RequestError) else ()
+    for line in map(describe_problem, problems) if problems else (str(error),):
+        complain(line)
     return BAD_INPUT if isinstance(error, (RequestError, SettingsError)) else FAILED
-
-
-def lines_of(error: OpenJevError) -> list[str]:
-    """One line per problem."""
-    if isinstance(error, RequestError):
-        return [describe_problem(problem) for problem in error.problems]
-    return [str(error)]
 
 
 @contextmanager
 def waiting() -> Iterator[Callable[[str], None]]:
-    """A function that takes lines on what is being waited for, and shows them on standard error.
+    """Give a function that shows lines about a wait on standard error.
 
     On a terminal the latest line stands beside a spinner and disappears in the end; elsewhere each line is written.
     """

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attrs import frozen
-
 from openjev_core.calibration import FORMAT, Calibration, Correction, TypeCalibration
 from openjev_core.datasets.checked_rows import CheckedRows
 from openjev_core.datasets.curves import as_json, reliability
@@ -27,33 +25,14 @@ FEWEST_OF_A_SIZE = 100
 SHOWN = ("accuracy", "log_loss", "brier", "ece", "adaptive_ece")
 
 
-@frozen
-class LabelledScores:
-    """One labelled readout of one question type.
-
-    Attributes:
-        type: The type's name.
-        example: Its scores and label.
-    """
-
-    type: str
-    example: Example
-
-
-def labelled_scores(records: Sequence[Mapping[str, Any]]) -> list[LabelledScores]:
-    """The labelled readouts of a run's records."""
-    return [
-        LabelledScores(
-            readout["type"],
-            Example(
-                record["row"],
-                tuple(OrderScores(tuple(o["labels"]), tuple(map(_number, o["scores"]))) for o in readout["orders"]),
-                readout["label"],
-            ),
-        )
-        for record in records
-        for readout in record.get("readouts", ())
-    ]
+def labelled_scores(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Example]]:
+    """The labelled readouts of a run's records, by question type."""
+    found: dict[str, list[Example]] = {}
+    for record in records:
+        for readout in record.get("readouts", ()):
+            orders = [OrderScores(tuple(o["labels"]), tuple(map(_number, o["scores"]))) for o in readout["orders"]]
+            found.setdefault(readout["type"], []).append(Example(record["row"], tuple(orders), readout["label"]))
+    return found
 
 
 def labelled_rows(checked: CheckedRows) -> dict[str, list[int]]:
@@ -89,12 +68,12 @@ def check_enough(rows: Mapping[str, Sequence[int]], only: Sequence[str]) -> None
 
 
 def calibrate(
-    scores: Sequence[LabelledScores], only: Sequence[str]
+    scores: Mapping[str, list[Example]], only: Sequence[str]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """Fit every type.
 
     Args:
-        scores: The labelled readouts to fit on.
+        scores: Type name to its labelled readouts.
         only: Types to fit; all types with labels when empty.
 
     Returns:
@@ -103,10 +82,7 @@ def calibrate(
     Raises:
         RequestError: A type has too few labelled readouts.
     """
-    by_type: dict[str, list[Example]] = {}
-    for one in scores:
-        if not only or one.type in only:
-            by_type.setdefault(one.type, []).append(one.example)
+    by_type = {name: examples for name, examples in scores.items() if not only or name in only}
     check_enough({name: [example.row for example in examples] for name, examples in by_type.items()}, only)
     corrections: dict[str, dict[str, Any]] = {}
     groups = []

@@ -16,7 +16,7 @@ from openjev_core.errors import StartupError
 from openjev_core.json_document import compact
 
 FORMULA = re.compile(r"[=+\-@\t\r]")
-"""What a cell begins with that a spreadsheet takes for a formula."""
+"""First characters of a text that a spreadsheet runs as a formula."""
 
 Cells = dict[str, Any]
 """Column to value, of one row that is written."""

@@ -18,20 +18,14 @@ from openjev_core.errors import PluginError, RequestError, StartupError
 from openjev_core.plugins.structuring import QuestionConverter
 
 
-@frozen
-class AnswerRecorder:
-    """Records rows with their answers, for `openjev batch`."""
-
-    asker: Asker
-
-    async def record(self, row: Row) -> dict[str, Any]:
-        """The record of one row: its answers, or why it was refused."""
-        try:
-            reply = await self.asker.ask(row.state, row.questions)
-        except Refused as refusal:
-            return {**identity(row), "error": str(refusal)}
-        _check_complete(row, reply)
-        return {**identity(row), **_facts(reply), "answers": dict(reply.answers)}
+async def answer_record(asker: Asker, row: Row) -> dict[str, Any]:
+    """The record of one row for `openjev batch`: its answers, or why it was refused."""
+    try:
+        reply = await asker.ask(row.state, row.questions)
+    except Refused as refusal:
+        return {**identity(row), "error": str(refusal)}
+    _check_complete(row, reply)
+    return {**identity(row), **_facts(reply), "answers": dict(reply.answers)}
 
 
 @frozen
@@ -121,7 +115,7 @@ class ScoreRecorder:
 
 
 def identity(row: Row) -> dict[str, Any]:
-    """What a record is recognised by."""
+    """The fields by which a record is matched with its row."""
     return {"row": row.number, "id": row.id, "digest": row.digest}
 
 

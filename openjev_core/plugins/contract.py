@@ -1,4 +1,4 @@
-"""Whether a question type keeps the contract as a record: what can be seen without asking it anything."""
+"""Checks of a question type's record against the plugin contract. They call none of its functions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
+from openjev_core.plugins.schemas import schemas_of
 from openjev_core.plugins.strict import is_collection, is_enumeration, is_json_union
-from openjev_core.plugins.type_schema import schemas_of
 from openjev_core.question import CONTRACT_VERSION, QuestionType
 
 SCALARS = (str, int, float, bool, types.NoneType, Any)
@@ -20,7 +20,7 @@ ACCEPTED = (
 
 
 def type_fault(question_type: object) -> str | None:
-    """What is wrong with a question type as a record, if anything: one line, with how to mend it."""
+    """The first fault of a question type's record, in one line with its remedy; ``None`` without one."""
     if not isinstance(question_type, QuestionType):
         return f"openjev_question_types returned a {type(question_type).__name__}; return QuestionType records"
     fault = version_fault(question_type) or member_fault(question_type) or schema_fault(question_type)
@@ -28,7 +28,7 @@ def type_fault(question_type: object) -> str | None:
 
 
 def version_fault(question_type: QuestionType[Any, Any]) -> str | None:
-    """Whether the type was written for another contract."""
+    """The fault of a type that was written for another version of the contract; ``None`` without one."""
     if question_type.api == CONTRACT_VERSION:
         return None
     return (
@@ -38,7 +38,7 @@ def version_fault(question_type: QuestionType[Any, Any]) -> str | None:
 
 
 def member_fault(question_type: QuestionType[Any, Any]) -> str | None:
-    """Whether one of the type's attributes is of the wrong kind."""
+    """The fault of an attribute that is of the wrong kind; ``None`` without one."""
     for role, cls in (("question", question_type.question), ("answer", question_type.answer)):
         if fault := class_fault(cls):
             return f": its {role} {fault}"
@@ -55,7 +55,7 @@ def member_fault(question_type: QuestionType[Any, Any]) -> str | None:
 
 
 def class_fault(cls: object) -> str | None:
-    """Whether a question or answer class is no attrs class of JSON's kinds."""
+    """The fault of a question or answer class that is no attrs class of types that JSON has; ``None`` without one."""
     if not (isinstance(cls, type) and attrs.has(cls)):
         return "is no attrs class; decorate it with attrs.frozen(kw_only=True)"
     if any(field.name == "type" for field in attrs.fields(cls)):
@@ -67,7 +67,7 @@ def class_fault(cls: object) -> str | None:
 
 
 def form_fault(tp: Any, seen: set[Any]) -> str | None:
-    """Whether a type has no strict form in JSON; names the field that is of it."""
+    """The fault of a type that has no strict form in JSON, with the field of that type; ``None`` without one."""
     if isinstance(tp, NewType):
         tp = tp.__supertype__
     if tp in SCALARS or tp in seen or is_enumeration(tp):
@@ -105,7 +105,7 @@ def form_members(tp: Any) -> Sequence[Any] | None:
 
 
 def schema_fault(question_type: QuestionType[Any, Any]) -> str | None:
-    """Whether the classes have no JSON schema."""
+    """The fault of classes that have no JSON schema; ``None`` without one."""
     try:
         schemas_of(question_type)
     except Exception as error:  # noqa: BLE001 - whatever it is, it would fail later at a client's request

@@ -18,12 +18,12 @@ UNKNOWN = "unknown"
 
 @frozen
 class Identity:
-    """Which distribution it is.
+    """A distribution's name and version.
 
     Attributes:
         name: As its metadata has it; from its folder's name where that cannot be read.
-        version: The same.
-        fault: Why its metadata cannot be read.
+        version: From the same place as the name.
+        fault: Why its metadata cannot be read; ``None`` when it can.
     """
 
     name: str
@@ -49,7 +49,7 @@ def identity_of(distribution: Distribution | None) -> Identity:
     if distribution is None:
         return Identity(UNKNOWN, UNKNOWN)
     try:
-        # Half an installation may lack the file that tells them.
+        # An interrupted installation may lack the METADATA file.
         return Identity(distribution.name or UNKNOWN, distribution.version or UNKNOWN)
     except Exception as error:  # noqa: BLE001 - depends on the damage and on Python's version
         # The folder has no public name.

@@ -1,4 +1,4 @@
-"""Which question types are installed, and what became of each plugin.
+"""The installed question types, and the outcome of loading each plugin.
 
 pluggy would drop the second of two plugins with one entry-point name without a word, give up the whole load on one
 broken import, and let a misspelt hook do nothing. So each entry point is loaded on its own, in a plugin manager of its
@@ -34,14 +34,14 @@ MACHINERY = (
     "<attrs generated",
     *(str(Path(path).parent) for path in (importlib.__file__, pluggy.__file__, attr.__file__, __file__)),
 )
-"""Where files lie whose lines tell nothing about what is wrong with a plugin."""
+"""Path prefixes of frames that are left out of a failure's traceback, because they are not the plugin's own."""
 
 Status = Literal["loaded", "failed", "conflict", "blocked"]
 
 
 @frozen(kw_only=True)
 class PluginEntry:
-    """One entry point and what became of it.
+    """One entry point and the outcome of loading it.
 
     Attributes:
         name: The entry point's name.
@@ -71,7 +71,7 @@ class Registry:
 
     Attributes:
         entries: Every plugin and what became of it.
-        warnings: Lines for a person: names of distributions to leave alone that name none.
+        warnings: One line for each disabled name that belongs to no distribution with plugins.
     """
 
     entries: tuple[PluginEntry, ...]
@@ -95,7 +95,7 @@ class Registry:
 
     @property
     def failures(self) -> tuple[PluginEntry, ...]:
-        """What is neither loaded nor blocked."""
+        """The entries that failed or conflict with another."""
         return tuple(entry for entry in self.entries if entry.status in ("failed", "conflict"))
 
     def distribution_of(self, type_name: str) -> str:
@@ -107,7 +107,7 @@ def load_registry(disabled: Collection[str] = ()) -> Registry:
     """Load every plugin that installed distributions declare.
 
     Args:
-        disabled: Names of distributions to leave alone.
+        disabled: Names of distributions whose plugins are not loaded.
     """
     return registry_from(declared(hookspecs.PROJECT), disabled)
 
@@ -118,12 +118,8 @@ def registry_of(*types: QuestionType[Any, Any]) -> Registry:
     Raises:
         ValueError: A type breaks the contract, or two share a name.
     """
-    for question_type in types:
-        if fault := type_fault(question_type):
-            raise ValueError(fault)
-    if len({t.name for t in types}) != len(types):
-        raise ValueError("two of the question types have one name: " + ", ".join(t.name for t in types))
-    entry = PluginEntry(name="direct", distribution="direct", version="0", status="loaded", types=types)
+    accepted = checked_types([types])
+    entry = PluginEntry(name="direct", distribution="direct", version="0", status="loaded", types=accepted)
     return Registry((entry,))
 
 
@@ -160,7 +156,7 @@ def entry_order(found: EntryPoint | Unreadable) -> tuple[bool, str, str]:
 
 
 def blocked_entry(name: str, distribution: str, version: str) -> PluginEntry:
-    """An entry point that is left alone."""
+    """The entry of a plugin that is disabled."""
     return PluginEntry(
         name=name,
         distribution=distribution,
@@ -171,7 +167,7 @@ def blocked_entry(name: str, distribution: str, version: str) -> PluginEntry:
 
 
 def unreadable_entry(found: Unreadable, blocked: Collection[str]) -> PluginEntry:
-    """A distribution of which nobody knows whether it has plugins."""
+    """The entry of a distribution whose entry points cannot be read."""
     entry = blocked_entry("unknown", found.identity.name, found.identity.version)
     if normalised(found.identity.name) in blocked:
         return entry
@@ -196,7 +192,7 @@ def load_entry(point: EntryPoint, blocked: Collection[str]) -> PluginEntry:
 
 
 def loaded(point: EntryPoint) -> object:
-    """What an entry point names.
+    """Import the object that an entry point names.
 
     Raises:
         ValueError: It names nothing.
@@ -259,10 +255,14 @@ def checked_commands(returned: Iterable[object]) -> dict[str, Callable[..., None
 
 
 def checked_types(returned: Iterable[object]) -> tuple[QuestionType[Any, Any], ...]:
-    """The question types of one plugin.
+    """Question types as one list, each checked against the contract.
+
+    Args:
+        returned: Lists of types, as a plugin's hooks return them.
 
     Raises:
-        TypeError, ValueError: What the hook returned breaks the contract.
+        TypeError: A member is no list.
+        ValueError: A type breaks the contract, or two types have one name.
     """
     types: list[QuestionType[Any, Any]] = []
     for result in returned:
@@ -274,7 +274,7 @@ def checked_types(returned: Iterable[object]) -> tuple[QuestionType[Any, Any], .
             raise ValueError(fault)
     names = [t.name for t in types]
     if len(set(names)) != len(names):
-        raise ValueError(f"one plugin gives two question types of one name: {', '.join(sorted(names))}")
+        raise ValueError(f"two question types have one name: {', '.join(sorted(names))}")
     return tuple(types)
 
 

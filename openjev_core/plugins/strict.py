@@ -1,7 +1,7 @@
 """A cattrs converter that coerces nothing.
 
-cattrs would coerce: ``1`` to ``"1"``, ``"false"`` to ``True``, a string to a tuple of letters. Here a JSON value either
-is what the class says or is an error that names its path, what was expected and what was found.
+cattrs would coerce: ``1`` to ``"1"``, ``"false"`` to ``True``, a string to a tuple of letters. Here a JSON value that
+is not of its field's type is an error with its path, the expected and the found type.
 :mod:`openjev_core.plugins.contract` refuses classes with fields of types that this module does not know.
 """
 

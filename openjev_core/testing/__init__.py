@@ -19,8 +19,7 @@ Example:
 from __future__ import annotations
 
 from openjev_core.testing.checks import ContractBroken, Finding, check_question_type, findings
-from openjev_core.testing.prompts import rendered_prompts
-from openjev_core.testing.scripted import Script, ScriptedBackend, scripted_engine, scripted_model
+from openjev_core.testing.scripted import Script, ScriptedBackend, rendered_prompts, scripted_engine, scripted_model
 
 __all__ = [
     "ContractBroken",

@@ -42,6 +42,13 @@ def openjev_server() -> Iterator[Callable[..., str]]:
 @pytest.fixture
 def prompt_snapshot(snapshot: Any) -> Any:
     """A snapshot in syrupy's sense, kept as one text file per prompt, byte for byte."""
-    from openjev_core.testing.snapshots import PromptFile  # noqa: PLC0415
+    from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode  # noqa: PLC0415
+
+    class PromptFile(SingleFileSnapshotExtension):
+        _write_mode = WriteMode.BINARY  # text mode would fold line breaks, which are part of a prompt
+        file_extension = "txt"
+
+        def serialize(self, data: Any, **_: Any) -> bytes:
+            return data.encode() if isinstance(data, str) else bytes(data)
 
     return snapshot.use_extension(PromptFile)

@@ -18,6 +18,7 @@ from attrs import frozen
 
 from openjev_core.backends.protocol import Branch, ChatTemplate, LoadedModel, Reading
 from openjev_core.engine.engine import Engine, engine_for
+from openjev_core.engine.plan import plan
 from openjev_core.plugins.registry import registry_of
 from openjev_core.question import QuestionType
 from openjev_core.settings import Settings
@@ -27,6 +28,7 @@ Script = Callable[[str, Sequence[str]], Sequence[float]]
 
 CONTROL = {"<|im_start|>": 0x110000, "<|im_end|>": 0x110001}
 FIRST_LABEL = 0x110010
+STATE = "The state stands here."
 
 TEMPLATE = """{%- for message in messages -%}
 <|im_start|>{{ message.role }}
@@ -145,3 +147,29 @@ def scripted_engine(
     """
     own = [label for question_type in types for label in question_type.labels]
     return engine_for(scripted_model(script, own_labels=own), settings or Settings(), registry_of(*types))
+
+
+def rendered_prompts(question_type: QuestionType[Any, Any], question: Any, *, state: str = STATE) -> str:
+    """What the model reads for a question: the shared prefix, then each readout's own part.
+
+    Args:
+        question_type: The question's type.
+        question: An instance of the type's question class.
+        state: The state that the question is about.
+
+    Returns:
+        The prompts in ChatML, whatever model is installed, so that a snapshot of them changes with the type alone.
+
+    Raises:
+        InvalidQuestion, RequestError: As for a request.
+        PluginError: The type broke its contract.
+    """
+    reader = scripted_engine(question_type).reader
+    session = reader.session(state)
+    planned = plan(question_type, question, 1, reader.limits.max_answers_per_question)
+    shown = session.shown({"question": session.prepare(question_type, planned)})
+    prefix, branches = shown["prefix"], shown["branches"]
+    count = len(branches)
+    parts = [f"=== prefix, shared by {count} readout{'s' * (count != 1)} ===\n{prefix}"]
+    parts.extend(f"=== readout {b['readout']} ===\n{b['prompt'].removeprefix(prefix)}" for b in branches)
+    return "\n".join(parts)

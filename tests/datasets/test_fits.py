@@ -254,4 +254,4 @@ def test_other_types_can_be_left_out():
 def test_null_scores_are_minus_infinity():
     record = {"row": 1, "readouts": [{"type": "t", "label": 0, "orders": [{"labels": ["A"], "scores": [None]}]}]}
 
-    assert (-math.inf,) == labelled_scores([record, {"row": 2, "error": "refused"}])[0].example.orders[0].scores
+    assert (-math.inf,) == labelled_scores([record, {"row": 2, "error": "refused"}])["t"][0].orders[0].scores

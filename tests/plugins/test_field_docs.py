@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from openjev_core.plugins.field_docs import with_field_docs
 from openjev_core.plugins.registry import load_registry
-from openjev_core.plugins.schema import components
+from openjev_core.plugins.schemas import components, with_field_docs
 
 
 def schema(description, *names):
@@ -52,7 +51,7 @@ def test_a_schema_without_properties_or_words_is_left_alone():
 
 
 def test_every_field_of_the_built_in_types_is_described():
-    for name, described in components(load_registry()).items():
+    for name, described in components(load_registry().types).items():
         for field, about in described.get("properties", {}).items():
             assert field == "type" or about.get("description"), f"{name}.{field}"
         assert "Attributes:" not in described.get("description", "")

@@ -54,7 +54,7 @@ FAULTS = {
     "no records": (WORKING.replace("[question_type()]", "[1]"), "returned a int; return QuestionType records"),
     "one name twice": (
         WORKING.replace("[question_type()]", "[question_type()] * 2"),
-        "two question types of one name: coin, coin",
+        "two question types have one name: coin, coin",
     ),
     "version from the core": (
         working(api=2),

@@ -8,8 +8,8 @@ from attrs import field, frozen
 from plugin_distribution import WORKING, install
 
 from openjev_core import QuestionType
-from openjev_core.plugins.registry import Registry, load_registry, registry_of
-from openjev_core.plugins.schema import components
+from openjev_core.plugins.registry import load_registry, registry_of
+from openjev_core.plugins.schemas import components
 from openjev_core.plugins.structuring import QuestionConverter
 
 
@@ -34,7 +34,7 @@ def valid(schemas, name, value):
 
 
 def test_the_unions_name_every_installed_type():
-    schemas = components(load_registry())
+    schemas = components(load_registry().types)
     mapping = {name: f"#/components/schemas/{name}.question" for name in ("choice", "noul", "score")}
     assert {"propertyName": "type", "mapping": mapping} == schemas["Question"]["discriminator"]
     assert [{"$ref": ref} for ref in mapping.values()] == schemas["Question"]["oneOf"]
@@ -43,7 +43,7 @@ def test_the_unions_name_every_installed_type():
 
 
 def test_requests_are_closed_and_tagged():
-    schemas = components(load_registry())
+    schemas = components(load_registry().types)
     noul = schemas["noul.question"]
     assert {"const": "noul", "type": "string"} == noul["properties"]["type"]
     assert ["type"] == noul["required"]
@@ -68,7 +68,7 @@ QUESTIONS = [
 
 @pytest.mark.parametrize(("question", "expected"), QUESTIONS)
 def test_the_schema_accepts_what_structuring_accepts(question, expected):
-    assert expected == valid(components(load_registry()), "Question", question)
+    assert expected == valid(components(load_registry().types), "Question", question)
     converter = QuestionConverter(load_registry())
     if expected:
         converter.question(question)
@@ -85,7 +85,7 @@ def test_two_plugins_with_one_class_name_do_not_clash(site):
     install(site, "openjev-dice", parts.replace("{}", "height").replace('"coin"', '"dice"'))
     registry = load_registry()
     assert () == registry.failures
-    schemas = components(registry)
+    schemas = components(registry.types)
     assert {"width"} == set(schemas["coin.Part"]["properties"])
     assert {"height"} == set(schemas["dice.Part"]["properties"])
     assert {"$ref": "#/components/schemas/dice.Part"} == schemas["dice.answer"]["properties"]["heads"]
@@ -113,7 +113,7 @@ def test_a_class_that_holds_itself_and_stands_in_the_answer_too():
         readouts=lambda question: [],
         reduce=lambda question, distributions: TreeAnswer(tree=question),
     )
-    schemas = components(registry_of(tree))
+    schemas = components(registry_of(tree).types)
     assert resolved(schemas)
     assert "type" not in schemas["tree.Tree"]["properties"]
     assert valid(schemas, "Question", {"type": "tree", "size": 1, "branches": [{"size": 2}]})
@@ -122,6 +122,6 @@ def test_a_class_that_holds_itself_and_stands_in_the_answer_too():
 
 
 def test_without_plugins_the_unions_accept_nothing_and_stay_valid():
-    schemas = components(Registry(()))
+    schemas = components({})
     assert jsonschema_rs.meta.is_valid(schemas["Question"])
     assert not valid(schemas, "Question", {"type": "noul"})

@@ -1,13 +1,35 @@
-"""JSON schemas of one question type, from its own classes."""
+"""JSON schemas of question types, from their own classes and the docstrings of these."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from openjev_core.question import QuestionType
+
+REF = "#/components/schemas/{name}"
+SECTION = re.compile(r"^Attributes:[ \t]*\n((?:[ \t]+\S.*(?:\n|$)|[ \t]*\n)+)", re.MULTILINE)
+ENTRY = re.compile(r"^(\w+(?:, \w+)*): (.*)$")
+
+
+def components(types: Mapping[str, QuestionType[Any, Any]]) -> dict[str, Any]:
+    """OpenAPI component schemas: ``Question`` and ``Answer`` as unions over the types, and their parts."""
+    schemas: dict[str, Any] = {}
+    for question_type in types.values():
+        schemas.update({name: with_field_docs(schema) for name, schema in schemas_of(question_type).items()})
+    for union, role in (("Question", "question"), ("Answer", "answer")):
+        names = {name: REF.format(name=f"{name}.{role}") for name in types}
+        schemas[union] = {
+            "title": union,
+            "oneOf": [{"$ref": ref} for ref in names.values()],
+            "discriminator": {"propertyName": "type", "mapping": names},
+        }
+        if not names:  # a union of nothing is no valid schema; this one says the same
+            schemas[union] = {"title": union, "description": "No question types are installed.", "not": {}}
+    return schemas
 
 
 def schemas_of(question_type: QuestionType[Any, Any]) -> dict[str, Any]:
@@ -56,10 +78,10 @@ def explicit(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tagged(name: str, role: str, cls: type) -> dict[str, Any]:
-    template = f"#/components/schemas/{name}.{{name}}"
+    template = REF.format(name=f"{name}.{{name}}")
     (reference,), found = msgspec.json.schema_components([cls], ref_template=template)
     schemas = {f"{name}.{part}": schema for part, schema in found.items()}
-    own = reference["$ref"].removeprefix("#/components/schemas/")
+    own = reference["$ref"].removeprefix(REF.format(name=""))
     schema = schemas.pop(own)
     if reference in _references(found):  # a class that holds others of itself, which have no tag
         schemas[own] = schema
@@ -81,3 +103,40 @@ def _references(schema: Any) -> Iterator[dict[str, Any]]:
         if "$ref" in schema:
             yield schema
         yield from _references(list(schema.values()))
+
+
+def with_field_docs(schema: dict[str, Any]) -> dict[str, Any]:
+    """An object's schema whose ``Attributes:`` section has moved from its description to its properties.
+
+    A property that has a description keeps it. Double backticks become Markdown's single ones.
+    """
+    description, properties = schema.get("description"), schema.get("properties")
+    if not description or not properties:
+        return schema
+    found = SECTION.search(description)
+    texts = attributes_of(found.group(1)) if found else {}
+    rest = description[: found.start()] + description[found.end() :] if found else description
+    return {
+        **schema,
+        "description": rest.replace("``", "`").strip(),
+        "properties": {
+            name: {"description": texts[name].replace("``", "`"), **described} if name in texts else described
+            for name, described in properties.items()
+        },
+    }
+
+
+def attributes_of(section: str) -> dict[str, str]:
+    """Attribute name to its text, from the indented body of an ``Attributes:`` section."""
+    lines = [line for line in section.expandtabs().split("\n") if line.strip()]
+    margin = min((len(line) - len(line.lstrip()) for line in lines), default=0)
+    texts: dict[str, str] = {}
+    current: list[str] = []
+    for line in lines:
+        entry = ENTRY.match(line[margin:])
+        if entry:
+            current = entry.group(1).split(", ")
+            texts.update(dict.fromkeys(current, entry.group(2).strip()))
+        else:
+            texts.update({name: f"{texts[name]} {line.strip()}" for name in current})
+    return texts
