@@ -108,6 +108,7 @@ Concurrency = Annotated[
 Url = Annotated[
     str | None,
     typer.Option(
+        "--url",
         metavar="URL",
         help="Ask a running server of this API; OPENJEV_API_KEY is sent as its key. Without it, a model in this "
         "process answers.",
