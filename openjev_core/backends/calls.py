@@ -1,4 +1,4 @@
-"""What a call may be, whoever answers it."""
+"""The check of a call that every backend makes before it sends one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from openjev_core.errors import BackendError
 
 
 def check_call(server: str, branch: Branch, before: int, vocab_size: int, max_prompt_tokens: int) -> None:
-    """Keep from a server what it would refuse, or die of.
+    """Refuse a call that a server would refuse, or die of.
 
     Args:
-        server: Its name, for messages.
-        branch: The call; for that of a prefix, one with nothing before it.
+        server: The server's name, for messages.
+        branch: The end of the prompt; a whole prefix counts as a branch with nothing before it.
         before: Tokens of the prompt before the branch's own.
         vocab_size: Ids lie in ``range(vocab_size)``.
         max_prompt_tokens: The longest prompt that leaves room for its output token.

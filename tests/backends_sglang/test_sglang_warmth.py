@@ -9,8 +9,9 @@ from sglang_double_faults import Fault
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import open_sglang
-from openjev_core.backends.sglang.warmth import DISTRUST, READ_ALONG, TRUSTED_FOR, Warmth
+from openjev_core.backends.sglang.warmth import DISTRUST, KEY_BYTES, MEMORY, TRUSTED_FOR, Warmth
 from openjev_core.errors import BackendError
+from openjev_core.recent import bytes_of
 from openjev_core.settings import Settings
 
 pytestmark = pytest.mark.anyio
@@ -77,11 +78,13 @@ def test_one_that_was_not_trusted_any_more_says_nothing_about_others(warmth, clo
     assert warmth.holds("other")
 
 
-def test_it_does_not_grow(warmth, clock):
-    for number in range(1000):
-        warmth.judge(f"state {number}", 130, 130)
-        clock.now += 1.0
-    assert TRUSTED_FOR + 1 >= len(warmth._reused)
+def test_what_is_remembered_is_bounded(warmth):
+    for number in range(2 * MEMORY // KEY_BYTES):
+        warmth.judge(f"{number:032}", 130, 130)
+        warmth.may_read_along(f"{number:032}")
+    for memory in (warmth._reused_at, warmth._read_along):
+        assert MEMORY - KEY_BYTES < memory.held <= MEMORY
+        assert bytes_of(memory._entries) <= MEMORY
 
 
 @asynccontextmanager
@@ -211,5 +214,5 @@ async def test_a_held_prefix_that_is_gone_when_a_single_branch_comes_is_not_trus
 
 def test_what_was_read_along_is_forgotten_in_time(warmth):
     assert [True, False] == [warmth.may_read_along("state") for _ in range(2)]
-    assert all(warmth.may_read_along(f"state {number}") for number in range(READ_ALONG))
+    assert all(warmth.may_read_along(f"state {number}") for number in range(MEMORY // KEY_BYTES))
     assert warmth.may_read_along("state")

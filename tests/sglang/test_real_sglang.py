@@ -90,9 +90,13 @@ async def test_text_is_as_many_tokens_there_as_here(real_sglang):
             await tokens_line(backend.client, tokenizer_from(json.loads(tiny_tokenizer().to_str())))
 
 
+def is_rust_of(backend, version):
+    return (backend.facts.frontend, backend.facts.version) == ("rust", version)
+
+
 def tells_reuse(backend):
-    """Whether the server says how much it reused: the Rust front end does not before 0.5.23."""
-    return backend.facts.frontend == "python" or backend.facts.version != "0.5.19"
+    """Whether the server says how much it reused, and how its cache is set: the Rust front end of 0.5.19 does not."""
+    return not is_rust_of(backend, "0.5.19")
 
 
 async def test_the_whole_prefix_is_reused_where_that_is_told(real_sglang):
@@ -123,10 +127,8 @@ async def test_facts(real_sglang):
         assert backend.fanout == "batch"
         assert backend.facts.version in ("0.5.19", "0.5.23")
         assert backend.facts.frontend == real_sglang.frontend
-        if real_sglang.frontend == "python":
-            assert (backend.facts.radix_cache, backend.facts.page_size) == (True, 1)
-        else:
-            assert (backend.facts.radix_cache, backend.facts.page_size) == (None, None)
+        expected = (True, 1) if tells_reuse(backend) else (None, None)
+        assert expected == (backend.facts.radix_cache, backend.facts.page_size)
 
 
 async def test_the_longest_prompt_that_is_promised_is_taken(real_sglang):
@@ -143,6 +145,10 @@ async def test_work_that_is_given_up_stops(real_sglang, way):
     """Forty cold prompts of 1,000 tokens are minutes of work here; a one-token call waits for none of it."""
     wanted = branches(f"given up, {way}", 40, length=1000)
     async with connected(real_sglang) as backend:
+        if is_rust_of(backend, "0.5.23"):
+            pytest.skip(
+                "it stops nothing: for a closed connection as little as for /abort_request, which it answers 200"
+            )
         reading = asyncio.create_task(read(backend, prompt(way, 30), wanted, "calls"))
         await asyncio.sleep(2)
         if way == "cancelled":

@@ -1,4 +1,4 @@
-"""Who may call SGLang next: a bounded number of slots, shared fairly between evaluations."""
+"""How many prompts may be at SGLang at once, shared fairly between evaluations."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from attrs import define, field
 
 @define(eq=False)
 class Slots:
-    """``size`` prompts may be at SGLang at once; every evaluation is a :class:`Party` to that.
+    """A slot for each prompt that may be at SGLang at once.
 
-    A free slot goes to the waiting party that holds the fewest, and what is free at one moment is divided among
-    those waiting at it. So an evaluation of 64 questions gets everything while it is alone, and no more than its
-    share as soon as another one waits.
+    A free slot goes to the waiting evaluation that holds the fewest, and the slots that become free together are
+    divided among those that wait. So an evaluation of 64 questions gets everything while it is alone, and no more than
+    its share as soon as another one waits.
+
+    Attributes:
+        size: How many there are.
+        free: How many nobody holds.
+        waiting: The evaluations that wait, in order of arrival.
     """
 
     size: int
     free: int = field(init=False)
     waiting: list[Party] = field(factory=list)
-    """In order of arrival."""
 
     def __attrs_post_init__(self) -> None:
         self.free = self.size
@@ -47,7 +51,13 @@ class Slots:
 
 @define(eq=False)
 class Party:
-    """One evaluation's side of the slots."""
+    """One evaluation, as the slots see it.
+
+    Attributes:
+        slots: What it shares with the others.
+        held: How many slots it holds.
+        queue: Its waits, in order: how many it wants, and what is told how many it got.
+    """
 
     slots: Slots
     held: int = 0
