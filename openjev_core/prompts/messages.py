@@ -13,8 +13,29 @@ from openjev_core.prompts.template import Message
 REASONING = ("reasoning_content", "reasoning", "thinking")
 """Fields of a message that hold what a model thought before it spoke, by the names of several servers."""
 
-UNSHOWN = ("attachments", "experimental_attachments", "files", "documents", "images", "videos", "toolInvocations")
+UNSHOWN = (
+    "attachment",
+    "attachments",
+    "experimental_attachments",
+    "file",
+    "files",
+    "document",
+    "documents",
+    "image",
+    "images",
+    "image_url",
+    "image_urls",
+    "media",
+    "video",
+    "videos",
+    "video_url",
+    "audio_url",
+    "toolInvocations",
+)
 """Fields of a message that hold more than its words, and that no template shows."""
+
+BESIDE_CONTENT = ("context", "subject", "title", "output", "result")
+"""Fields that hold further words in some programs. A message without content is written whole, with these."""
 
 OTHER_WORDS = ("text", "message")
 """Fields in which some programs keep, or repeat, a message's words."""
@@ -98,10 +119,16 @@ def _unshown_problems(message: Message) -> list[Problem]:
     msg = "does not reach the model: put its words into content, or leave the field out"
     problems = [Problem((name,), msg, "unsupported_content") for name in UNSHOWN if message.get(name)]
     content = message.get("content")
+    if content:
+        problems += [
+            Problem((n,), f"stands beside content, and {msg}", "unsupported_content")
+            for n in BESIDE_CONTENT
+            if message.get(n)
+        ]
     said = "".join(_text_of(part) or "" for part in content) if isinstance(content, list) else content or ""
     for name in OTHER_WORDS:
         words = message.get(name)
-        if isinstance(words, str) and words.strip() not in said:
+        if isinstance(words, str) and words.strip() not in ("", said.strip()):
             problems.append(Problem((name,), f"differs from content, and {msg}", "unsupported_content"))
     parts = message.get("parts")
     if isinstance(parts, list):

@@ -211,6 +211,15 @@ FAULTS = [
     ([user("a", images=["iVBORw0KGgo="])], [(0, "images")], "does not reach the model: put its words into content"),
     ([user("", images=["iVBORw0KGgo="])], [(0, "images")], "does not reach the model"),
     ([user("See.", attachments=[{"content": "Refund!"}])], [(0, "attachments")], "does not reach the model: put"),
+    ([user("See.", image="iVBORw0KGgo=")], [(0, "image")], "does not reach the model: put"),
+    ([user("", image_url="https://a.example/b.png")], [(0, "image_url")], "does not reach the model: put"),
+    ([user("Hi", subject="Refund!")], [(0, "subject")], "stands beside content, and does not reach the model"),
+    (
+        [user("Run it."), {"role": "tool", "content": "ok", "output": {"rows": 3}}],
+        [(1, "output")],
+        "stands beside content, and does not reach the model",
+    ),
+    ([user("I know", text="no")], [(0, "text")], "differs from content, and does not reach the model"),
     ([user("Hi", text="Refund!")], [(0, "text")], "differs from content, and does not reach the model"),
     (
         [user("Hi", parts=[{"type": "text", "text": "Hi"}, {"type": "file", "url": "x"}])],
