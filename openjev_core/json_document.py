@@ -50,8 +50,8 @@ def parse_document(data: bytes, what: str = "the body") -> Any:
         raise _invalid(f"{what} is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
         raise _too_deep(what) from None
-    if text.count("[") + text.count("{") > MAX_DEPTH:
-        _check_depth(value, what)
+    if text.count("[") + text.count("{") > MAX_DEPTH and deeper_than(MAX_DEPTH, value):
+        raise _too_deep(what)
     if ESCAPED_SURROGATE.search(text):
         _check_surrogates(value)
     return value
@@ -114,12 +114,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _check_depth(value: Any, what: str) -> None:
+def deeper_than(limit: int, value: Any) -> bool:
+    """Whether more than ``limit`` arrays and objects stand inside one another."""
     level = [value] if isinstance(value, (dict, list)) else []
-    for _ in range(MAX_DEPTH):
+    for _ in range(limit):
         level = [child for node in level for child in _children(node) if isinstance(child, (dict, list))]
-    if level:
-        raise _too_deep(what)
+    return bool(level)
 
 
 def _children(node: Any) -> Collection[Any]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from attrs import frozen
 from cattrs.errors import BaseValidationError
 
 from openjev_core.errors import MAX_PROBLEMS, Problem, RequestError
-from openjev_core.json_document import compact
+from openjev_core.json_document import compact, deeper_than
 from openjev_core.plugins.problems import mismatch, problems_of
 from openjev_core.plugins.strict import strict_converter
+from openjev_core.prompts.messages import MEDIA_PARTS
 
 MAX_JSON_DEPTH = 32
 """Arrays and objects inside one another in an ``input_json`` part."""
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -171,7 +173,7 @@ class DecisionShapes:
             raise mismatch("an object with a type", value)
         kind = value.get("type", default)
         if not isinstance(kind, str) or kind not in kinds:
-            if isinstance(kind, str) and kind.startswith(("input_image", "input_audio", "input_file", "input_video")):
+            if isinstance(kind, str) and kind.startswith(MEDIA_PARTS):
                 msg = f"{what} of type {kind[:40]!r}: this server reads text and JSON only, no images, audio or files"
                 raise RequestError.at(("type",), msg, "unsupported_content")
             found = f"unknown type {kind[:40]!r}" if isinstance(kind, str) else "no type that is a string"
@@ -191,7 +193,7 @@ class DecisionShapes:
             return content
         parts = each(content, lambda part: self.one_of(kinds, part, "a part"))
         for index, part in enumerate(parts):
-            if isinstance(part, InputJson) and depth_of(part.data) > MAX_JSON_DEPTH:
+            if isinstance(part, InputJson) and deeper_than(MAX_JSON_DEPTH, part.data):
                 msg = f"nested too deep: more than {MAX_JSON_DEPTH} arrays and objects inside one another"
                 raise RequestError.at((index, "data"), msg)
         texts = [part_text(part) for part in parts]
@@ -205,7 +207,7 @@ def part_text(part: InputText | InputJson | Refusal) -> str:
     return part.refusal if isinstance(part, Refusal) else part.text
 
 
-def each(values: Sequence[Any], structure: Callable[[Any], T]) -> list[T]:
+def each(values: Iterable[S], structure: Callable[[S], T]) -> list[T]:
     """Every value structured; problems are collected, each under its position.
 
     Raises:
@@ -223,12 +225,3 @@ def each(values: Sequence[Any], structure: Callable[[Any], T]) -> list[T]:
     if problems:
         raise RequestError(problems)
     return structured
-
-
-def depth_of(value: Any) -> int:
-    """How many arrays and objects stand inside one another."""
-    depth, level = 0, [value]
-    while level := [node for node in level if isinstance(node, (dict, list))]:
-        depth += 1
-        level = [child for node in level for child in (node.values() if isinstance(node, dict) else node)]
-    return depth

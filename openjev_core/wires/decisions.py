@@ -12,7 +12,7 @@ from typing import Any
 from attrs import define, field
 
 from openjev_core.engine.evaluation import Evaluation
-from openjev_core.errors import MAX_PROBLEMS, Loc, Problem, RequestError
+from openjev_core.errors import Loc, Problem, RequestError
 from openjev_core.json_document import parse_document
 from openjev_core.plugins.problems import mismatch
 from openjev_core.wires.decision_shapes import (
@@ -156,16 +156,7 @@ class DecisionsRequest:
         if not isinstance(sent, list) or not sent:
             raise mismatch("a string or a non-empty array of items", sent)
         self._chat = chat = Chat(self._shapes)
-        problems: list[Problem] = []
-        for index, item in enumerate(sent):
-            try:
-                chat.add(index, item)
-            except RequestError as error:
-                problems.extend(error.under(index).problems)
-                if len(problems) > MAX_PROBLEMS:
-                    break
-        if problems:
-            raise RequestError(problems)
+        each(enumerate(sent), lambda item: chat.add(*item))
         return chat.messages
 
     def _questions(self, sent: Any) -> dict[str, dict[str, Any]]:
