@@ -1,7 +1,7 @@
 """The checks that hold a question type to the contract.
 
 Each rule looks at one thing and yields what it finds wrong, with the way to mend it. They run what the engine would
-run: the registry's own fault finder, the strict converter, the compiler's readout check, the label check on real
+run: the registry's own fault finder, the strict converter, the planner's readout check, the label check on real
 tokenizers, and the reducer on extreme distributions.
 """
 
