@@ -8,7 +8,15 @@ import httpx
 
 
 class ReplyTooLarge(Exception):
-    """The reply has more bytes than are read."""
+    """The reply has more bytes than are read.
+
+    Attributes:
+        status: The reply's.
+    """
+
+    def __init__(self, status: int, most_bytes: int) -> None:
+        self.status = status
+        super().__init__(f"the reply is larger than {most_bytes} bytes")
 
 
 async def bounded_reply(
@@ -26,7 +34,8 @@ async def bounded_reply(
         The response, for its status and headers, and its body.
 
     Raises:
-        httpx.HTTPError: There is no whole reply; :class:`httpx.ReadTimeout` after ``seconds``.
+        httpx.HTTPError: There is no whole reply; :class:`httpx.ReadTimeout` after ``seconds``, and
+            :class:`httpx.ConnectTimeout` where the client's own limit on connecting ended it.
         ReplyTooLarge: The reply is larger than ``most_bytes``.
     """
     try:
@@ -37,9 +46,11 @@ async def bounded_reply(
                 async for piece in response.aiter_bytes():
                     body += piece
                     if len(body) > most_bytes:
-                        raise ReplyTooLarge(f"the reply is larger than {most_bytes} bytes")
+                        raise ReplyTooLarge(response.status_code, most_bytes)
             finally:
                 await response.aclose()
+    except httpx.ConnectTimeout:
+        raise
     except (TimeoutError, httpx.TimeoutException):
         raise httpx.ReadTimeout(f"no whole reply within {seconds:g} seconds", request=request) from None
     return response, bytes(body)

@@ -9,10 +9,13 @@ import httpx
 import orjson
 from attrs import frozen
 
+from openjev_core.bounded_reply import ReplyTooLarge, bounded_reply
 from openjev_core.errors import StartupError
 
 PAGE_TIMEOUT = 10.0
-"""Seconds for each page."""
+"""Seconds for each page, to its last byte."""
+CONNECT_TIMEOUT = 5.0
+"""Seconds for a connection."""
 MAX_PAGE = 4 * 2**20
 """Bytes of a page that are read; SGLang's have 1 KB, a llama-server's some 20 KB."""
 OK, UNAUTHORIZED, FORBIDDEN, LOADING = 200, 401, 403, 503
@@ -52,7 +55,8 @@ async def find_server(url: str, api_key: str | None) -> Server:
     headers = {"accept-encoding": "identity", "user-agent": "openjev"}
     if api_key is not None:
         headers["authorization"] = f"Bearer {api_key}"
-    async with httpx.AsyncClient(headers=headers, timeout=PAGE_TIMEOUT, trust_env=False) as client:
+    timeout = httpx.Timeout(PAGE_TIMEOUT, connect=CONNECT_TIMEOUT)
+    async with httpx.AsyncClient(headers=headers, timeout=timeout, trust_env=False) as client:
         for path in (*SGLANG_PAGES, LLAMA_SERVER_PAGE):
             try:
                 status, page = await read_page(client, url.rstrip("/") + path)
@@ -80,14 +84,17 @@ async def find_server(url: str, api_key: str | None) -> Server:
 
 
 async def read_page(client: httpx.AsyncClient, url: str) -> tuple[int, Mapping[str, Any]]:
-    """The page's status and JSON object; an empty one where the body is no JSON object or is too long."""
-    content = b""
-    async with client.stream("GET", url) as response:
-        async for chunk in response.aiter_raw():
-            content += chunk
-            if len(content) > MAX_PAGE:
-                content = b""
-                break
+    """The page's status and JSON object; an empty one where the body is no JSON object or is too long.
+
+    Raises:
+        httpx.HTTPError: There is no whole page.
+    """
+    try:
+        response, content = await bounded_reply(
+            client, client.build_request("GET", url), seconds=PAGE_TIMEOUT, most_bytes=MAX_PAGE
+        )
+    except ReplyTooLarge as error:
+        return error.status, {}
     try:
         page = orjson.loads(content)
     except orjson.JSONDecodeError:

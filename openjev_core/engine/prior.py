@@ -30,14 +30,13 @@ class PriorMemory:
         reader: Reads.
         admission: Counts the branches that are being read.
         threads: Tokenizing may wait for a server.
-        capacity: Upper bound on the bytes that are kept.
     """
 
-    def __init__(self, reader: Reader, admission: Admission, threads: Threads, capacity: int = KEPT_BYTES) -> None:
+    def __init__(self, reader: Reader, admission: Admission, threads: Threads) -> None:
         self._reader = reader
         self._admission = admission
         self._threads = threads
-        self._known: Recent[bytes, Logprobs] = Recent(capacity)
+        self._known: Recent[bytes, Logprobs] = Recent(KEPT_BYTES)
 
     async def priors(self, prepared: Prepared) -> tuple[Priors, Session | None]:
         """The priors of what was prepared for a request, and the session that measured those that were not known.

@@ -175,8 +175,8 @@ class Server:
             response, body = await bounded_reply(self._client, request, seconds=limit, most_bytes=MOST_BYTES)
             names = {name.lower(): value for name, value in response.headers.items()}
             outcome: dict[str, Any] = {"status": response.status_code, "headers": names, "body": body}
-        except httpx.ReadTimeout as error:
-            outcome = {"fault": str(error), "timed_out": True}
+        except httpx.TimeoutException as error:
+            outcome = {"fault": str(error) or "no connection in time", "timed_out": True}
         except (httpx.HTTPError, httpx.InvalidURL, ReplyTooLarge) as error:
             outcome = {"fault": f"{type(error).__name__}: {error}" if str(error) else type(error).__name__}
         made = Call(method=method, path=path, sent=sent, seconds=time.monotonic() - began, **outcome)

@@ -135,6 +135,23 @@ async def test_a_page_that_never_comes_is_given_up(monkeypatch):
             await find_server(url, None)
 
 
+async def test_a_page_that_trickles_is_given_up(monkeypatch):
+    monkeypatch.setattr(discovery, "PAGE_TIMEOUT", 0.3)
+
+    async def trickle(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(b" ")
+            await asyncio.sleep(0.05)
+
+    server = await asyncio.start_server(trickle, "127.0.0.1", 0)
+    async with asyncio.timeout(20):  # each piece comes in time, so no limit on pieces ends it
+        with pytest.raises(StartupError, match=r"GET /model_info \(ReadTimeout\), .*, GET /props \(ReadTimeout\)"):
+            await find_server(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None)
+    server.close()
+
+
 async def test_an_endless_page_is_read_up_to_a_limit(monkeypatch):
     monkeypatch.setattr(discovery, "MAX_PAGE", 100_000)
     sent = 0
