@@ -38,6 +38,19 @@ def strict_converter() -> Converter:
     return converter
 
 
+def structured(converter: Converter, value: Any, cls: type) -> Any:
+    """A JSON value as an instance of ``cls``, by a :func:`strict_converter`.
+
+    Raises:
+        RequestError: With the problems found; paths start at the value.
+        Exception: The class raised something that is no complaint about a value.
+    """
+    try:
+        return converter.structure(value, cls)
+    except (BaseValidationError, RequestError, ValueError, TypeError) as error:
+        raise RequestError(problems_of(error, cls)) from error
+
+
 def _scalar_hook(cls: type) -> Hook:
     def structure(value: Any, tp: Any) -> Any:
         if tp is not cls:  # an enumeration that is a `str` or `int` too; cattrs asks for the hook of that first

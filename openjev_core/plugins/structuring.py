@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-from cattrs.errors import BaseValidationError
 
 from openjev_core.errors import Loc, PluginError, RequestError
 from openjev_core.json_document import SURROGATE
-from openjev_core.plugins.problems import mismatch, problems_of
+from openjev_core.plugins.problems import mismatch
 from openjev_core.plugins.registry import Registry
-from openjev_core.plugins.strict import strict_converter
+from openjev_core.plugins.strict import strict_converter, structured
 from openjev_core.question import QuestionType
 
 
@@ -54,17 +53,11 @@ class QuestionConverter:
             raise RequestError.at(("type",), msg, "unknown_type")
         fields = {key: value for key, value in data.items() if key != "type"}
         try:
-            return question_type, self._structure(fields, question_type.question)
+            return question_type, structured(self._converter, fields, question_type.question)
         except RequestError:
             raise
         except Exception as error:
             raise PluginError(name, f"its question class raised {type(error).__name__}") from error
-
-    def _structure(self, fields: dict[str, Any], cls: type) -> Any:
-        try:
-            return self._converter.structure(fields, cls)
-        except (BaseValidationError, RequestError, ValueError, TypeError) as error:
-            raise RequestError(problems_of(error, cls)) from error
 
     def wire_question(self, question_type: QuestionType[Any, Any], question: Any) -> dict[str, Any]:
         """A question as its JSON object, ``type`` first: what a client would send."""

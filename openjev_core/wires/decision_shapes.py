@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from attrs import frozen
-from cattrs.errors import BaseValidationError
 
 from openjev_core.errors import MAX_PROBLEMS, Problem, RequestError
 from openjev_core.json_document import compact, deeper_than
-from openjev_core.plugins.problems import mismatch, problems_of
-from openjev_core.plugins.strict import strict_converter
+from openjev_core.plugins.problems import mismatch
+from openjev_core.plugins.strict import strict_converter, structured
 from openjev_core.prompts.messages import MEDIA_PARTS
 
 MAX_JSON_DEPTH = 32
@@ -178,10 +177,7 @@ class DecisionShapes:
                 raise RequestError.at(("type",), msg, "unsupported_content")
             found = f"unknown type {kind[:40]!r}" if isinstance(kind, str) else "no type that is a string"
             raise RequestError.at(("type",), f"{what} has {found}; accepted: {', '.join(kinds)}", "unknown_type")
-        try:
-            return self._converter.structure(value, kinds[kind])
-        except (BaseValidationError, RequestError, ValueError, TypeError) as error:
-            raise RequestError(problems_of(error, kinds[kind])) from error
+        return structured(self._converter, value, kinds[kind])
 
     def texts(self, content: str | list[Any], kinds: Mapping[str, type]) -> str | list[str]:
         """A string as it is; parts as their texts, or as one text with a line for each where some are JSON.
