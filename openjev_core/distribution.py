@@ -6,7 +6,7 @@ Logprobs are natural logarithms; probabilities lie in [0, 1] and sum to 1. Nothi
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from openjev_core.errors import BackendError
@@ -16,6 +16,9 @@ ConfidenceFormula = Literal["entropy", "jev"]
 LOG_FLOOR = -100.0
 """Where averaging in log space stops: an option that one order gives probability 0 keeps e^-100 of a vote there,
 instead of a veto over every other order."""
+
+MASS_ROUNDING = 0.01
+"""How far above 1 the probabilities of distinct tokens may sum: models that compute in 16 bits round each of them."""
 
 
 def softmax(logprobs: Sequence[float], temperature: float = 1.0) -> tuple[float, ...]:
@@ -43,6 +46,31 @@ def check_logprobs(logprobs: Sequence[float]) -> None:
         raise BackendError("the backend returned a label logprob that is not a number")
     if all(value == -math.inf for value in logprobs):
         raise BackendError("the backend gave every label probability 0, so there is no distribution over them")
+
+
+def label_mass(logprobs: Sequence[float]) -> float:
+    """How much of the probability of all tokens the labels hold: Σ exp, in [0, 1].
+
+    Args:
+        logprobs: One per label, in nats, normalised over the whole vocabulary.
+
+    Raises:
+        BackendError: The sum is above 1 by more than rounding, so they are not normalised over a vocabulary.
+    """
+    mass = math.fsum([math.exp(min(value, 1.0)) for value in logprobs])
+    if mass > 1 + MASS_ROUNDING:
+        raise BackendError(
+            f"the labels' probabilities sum to {mass:.3g}, so what the backend returned are no log-probabilities"
+        )
+    return min(mass, 1.0)
+
+
+def mean_mass(masses: Iterable[float | None]) -> float | None:
+    """The mean of label masses; ``None`` where there are none, or where one is unknown."""
+    known = list(masses)
+    if not known or None in known:
+        return None
+    return math.fsum(mass for mass in known if mass is not None) / len(known)
 
 
 def floored_logs(logprobs: Sequence[float], temperature: float = 1.0) -> list[float]:

@@ -89,12 +89,16 @@ class Distribution:
         confidence: In [0, 1], by the server's configured formula.
         spread: How far the orders disagreed: the largest difference, over options, between two orders'
             probabilities. 0 when one order was read.
+        label_mass: How much of the probability of all that the model could have answered the options hold, in [0, 1]:
+            the mean over the orders; ``None`` where the engine does not say. A small one means that the model would
+            have written something else, and that the probabilities say little.
     """
 
     readout: Readout
     probabilities: tuple[float, ...]
     confidence: float
     spread: float = 0.0
+    label_mass: float | None = None
 
     def __getitem__(self, key: Hashable) -> float:
         """The probability of the option whose key is ``key``; ``KeyError`` when there is none."""

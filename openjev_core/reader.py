@@ -24,6 +24,20 @@ differences mean something: a reader may have normalised them over the labels or
 
 
 @frozen
+class OrderReading:
+    """What was read of one order of a readout's options.
+
+    Attributes:
+        logprobs: One per option.
+        label_mass: How much of the probability of all that the model could have answered these options hold, in [0, 1];
+            ``None`` where that is not known.
+    """
+
+    logprobs: Logprobs
+    label_mass: float | None = None
+
+
+@frozen
 class PlannedReadout:
     """A readout, and the orders in which its options are to be shown."""
 
@@ -126,8 +140,8 @@ class Session(AbstractAsyncContextManager["Session"], Protocol):
         """
         ...
 
-    async def read(self, shares: Sequence[Share]) -> list[list[Logprobs]]:
-        """Read shares of what was prepared: of each, the log-probabilities of its orders.
+    async def read(self, shares: Sequence[Share]) -> list[list[OrderReading]]:
+        """Read shares of what was prepared: of each, its orders.
 
         Raises:
             BackendError: The model does not answer, or its answer is no distribution over the options.
@@ -158,15 +172,17 @@ class Reader(Protocol):
         ...
 
 
-def check_reading(found: Sequence[Logprobs], orders: int, options: int) -> None:
+def check_reading(found: Sequence[OrderReading], orders: int, options: int) -> None:
     """Hold what a session read of one readout to the contract.
 
     Raises:
-        BackendError: It is not one distribution over the options for each order.
+        BackendError: It is not one distribution over the options for each order, or a label mass is none.
     """
     if len(found) != orders:
         raise BackendError(f"the backend answered {len(found)} of {orders} branches")
-    for logprobs in found:
-        if len(logprobs) != options:
-            raise BackendError(f"the backend answered {len(logprobs)} of a branch's {options} labels")
-        check_logprobs(logprobs)
+    for one in found:
+        if len(one.logprobs) != options:
+            raise BackendError(f"the backend answered {len(one.logprobs)} of a branch's {options} labels")
+        check_logprobs(one.logprobs)
+        if one.label_mass is not None and not 0 <= one.label_mass <= 1:
+            raise BackendError(f"the backend reports a label mass of {one.label_mass}; one lies between 0 and 1")

@@ -26,6 +26,7 @@ from openjev_core.errors import BackendError, OpenJevError, PluginError
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 PREPARE_SECONDS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
+LABEL_MASS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1)
 
 
 class Metrics:
@@ -59,6 +60,9 @@ class Metrics:
         self._prepare = self._histogram("openjev_prepare_seconds", "Rendering and tokenizing.", PREPARE_SECONDS)
         self._prefill = self._histogram("openjev_prefill_seconds", "Warming the prefix.", SECONDS)
         self._branches = self._histogram("openjev_branch_seconds", "Reading all branches.", SECONDS)
+        self._label_mass = self._histogram(
+            "openjev_label_mass", "Probability that the labels held, an answer's mean over its reads.", LABEL_MASS
+        )
         self._in_flight = self._gauge("openjev_evaluations_in_flight", "Evaluations that run now.")
         self._reading = self._gauge("openjev_branches_in_flight", "Branches that are being read now.")
         self._tasks = self._gauge("openjev_tasks", "Tasks on the event loop: when idle, as many as at the start.")
@@ -97,6 +101,9 @@ class Metrics:
             self._prepare.observe(timings.prepare)
             self._prefill.observe(timings.prefill)
             self._branches.observe(timings.branches)
+            for answer in evaluation.answers.values():
+                if (mass := answer.get("x_label_mass")) is not None:
+                    self._label_mass.observe(mass)
             for question_id in evaluation.failures:
                 self._plugin_failures.labels(exchange.questions[question_id]).inc()
         if exchange.error is not None:

@@ -66,12 +66,15 @@ class Reading:
         prompt_tokens: The call's whole prompt, cached tokens included.
         cached_tokens: How many of them were reused; ``None`` when the backend does not say.
         output_tokens: Tokens that the call produced: 1.
+        label_mass: How much of the probability of all tokens the labels hold; ``None`` when the backend normalises over
+            the labels, or made the call for no label's sake.
     """
 
     logprobs: tuple[float, ...]
     prompt_tokens: int
     cached_tokens: int | None = None
     output_tokens: int = 1
+    label_mass: float | None = None
 
 
 class WarmPrefix(Protocol):

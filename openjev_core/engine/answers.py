@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core.distribution import ConfidenceFormula, average_orders, confidence, spread
+from openjev_core.distribution import ConfidenceFormula, average_orders, confidence, mean_mass, spread
 from openjev_core.engine.adaptive import settled
 from openjev_core.engine.plan import Prepared
 from openjev_core.engine.request import Request
@@ -15,7 +15,7 @@ from openjev_core.engine.scores import Priors, Readings, Scorer
 from openjev_core.errors import PluginError
 from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.question import Distribution, QuestionType
-from openjev_core.reader import Logprobs, PreparedQuestion, PreparedReadout
+from openjev_core.reader import OrderReading, PreparedQuestion, PreparedReadout
 
 
 @frozen
@@ -65,7 +65,7 @@ class Reducer:
         question_type: QuestionType[Any, Any],
         question: Any,
         prepared: PreparedQuestion,
-        readings: Sequence[list[Logprobs]],
+        readings: Sequence[list[OrderReading]],
         priors: Priors,
     ) -> dict[str, Any]:
         """A question's answer as JSON, ``type`` first.
@@ -83,15 +83,18 @@ class Reducer:
         body = self.converter.answer(question_type, answer)
         if max(map(len, readings)) > 1:
             body["x_order_spread"] = max(distribution.spread for distribution in distributions)
+        mass = mean_mass(one.label_mass for read in readings for one in read)
+        if mass is not None:
+            body["x_label_mass"] = mass
         return body
 
-    def is_settled(self, type_name: str, readout: PreparedReadout, read: list[Logprobs], priors: Priors) -> bool:
+    def is_settled(self, type_name: str, readout: PreparedReadout, read: list[OrderReading], priors: Priors) -> bool:
         """True when further orders of a readout cannot change the answer noticeably."""
         scores = self.scorer.scores(type_name, readout, read, priors)
         return settled(scores, len(readout.planned.orders), self.temperature)
 
     def _distributions(
-        self, type_name: str, prepared: PreparedQuestion, readings: Sequence[list[Logprobs]], priors: Priors
+        self, type_name: str, prepared: PreparedQuestion, readings: Sequence[list[OrderReading]], priors: Priors
     ) -> Iterator[Distribution]:
         """One distribution per readout, its orders averaged."""
         for readout, read in zip(prepared.readouts, readings, strict=True):
@@ -102,4 +105,5 @@ class Reducer:
                 probabilities,
                 confidence(probabilities, formula=self.formula, ordered=readout.planned.readout.ordered),
                 spread(scores, self.temperature) if len(scores) > 1 else 0.0,
+                mean_mass(one.label_mass for one in read),
             )

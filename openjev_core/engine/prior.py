@@ -64,7 +64,7 @@ class PriorMemory:
         for key, share, found in zip(missing, shares, read, strict=True):
             options = share.question.readouts[share.readout].planned.readout.options
             check_reading(found, 1, len(options))
-            (logprobs,) = found
+            logprobs = found[0].logprobs
             priors[key] = logprobs
             self._known.keep(key, logprobs, ENTRY_BYTES + bytes_of(key, logprobs))
         return priors, session

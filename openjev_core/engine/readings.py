@@ -13,7 +13,7 @@ from openjev_core.engine.prior import PriorMemory
 from openjev_core.engine.request import Request
 from openjev_core.engine.scores import Priors, Readings
 from openjev_core.reader import (
-    Logprobs,
+    OrderReading,
     PreparedQuestion,
     PreparedReadout,
     Session,
@@ -25,7 +25,7 @@ from openjev_core.reader import (
 FIRST_ORDERS = 2
 """Orders read before an adaptive evaluation first asks whether more would change the answer; doubled from there."""
 
-Settled = Callable[[str, int, list[Logprobs]], bool]
+Settled = Callable[[str, int, list[OrderReading]], bool]
 """True when further orders of a readout cannot change the answer noticeably: from its question's id, its position there
 and what has been read of it."""
 
@@ -76,7 +76,7 @@ class PreparedReader:
             typed = [(request.questions[name].type, question) for name, question in questions.items()]
             priors, spent = await self.priors.priors(typed)
 
-        def settled(name: str, index: int, read: list[Logprobs]) -> bool:
+        def settled(name: str, index: int, read: list[OrderReading]) -> bool:
             type_name = request.questions[name].type.name
             return self.reducer.is_settled(type_name, questions[name].readouts[index], read, priors)
 
@@ -108,11 +108,11 @@ async def read_all(
     Raises:
         BackendError: As the session raises it, or what it gives is no distribution over a readout's options.
     """
-    readings: dict[str, list[list[Logprobs]]] = {name: [[] for _ in q.readouts] for name, q in questions.items()}
+    readings: dict[str, list[list[OrderReading]]] = {name: [[] for _ in q.readouts] for name, q in questions.items()}
     wanted = None if settled is None else FIRST_ORDERS
     while True:
         shares: list[Share] = []
-        places: list[tuple[PreparedReadout, list[Logprobs]]] = []
+        places: list[tuple[PreparedReadout, list[OrderReading]]] = []
         for name, question in questions.items():
             for index, (readout, read) in enumerate(zip(question.readouts, readings[name], strict=True)):
                 available = len(readout.planned.orders)

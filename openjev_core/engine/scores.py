@@ -12,9 +12,9 @@ from attrs import frozen
 
 from openjev_core.calibration import Calibration
 from openjev_core.distribution import floored_logs, softmax
-from openjev_core.reader import Logprobs, PreparedReadout
+from openjev_core.reader import Logprobs, OrderReading, PreparedReadout
 
-Readings = Mapping[str, list[list[Logprobs]]]
+Readings = Mapping[str, list[list[OrderReading]]]
 """Question id to what was read of each of its readouts: one entry per order, the first orders first."""
 
 Priors = Mapping[bytes, Logprobs]
@@ -45,16 +45,14 @@ class Scorer:
     calibration: Calibration | None = None
 
     def scores(
-        self, type_name: str, readout: PreparedReadout, readings: Sequence[Logprobs], priors: Priors
+        self, type_name: str, readout: PreparedReadout, readings: Sequence[OrderReading], priors: Priors
     ) -> list[Sequence[float]]:
         """The scores of each order that was read of a readout, in the options' given order.
 
         The prior is divided out first (Zhao et al. 2021, contextual calibration, with the empty state as the
         content-free input); then the calibration's formula applies.
         """
-        if not priors and self.calibration is None:
-            return list(readings)
-        scores: list[Sequence[float]] = list(readings)
+        scores: list[Sequence[float]] = [one.logprobs for one in readings]
         if priors:
             scores = [divide_out(one, priors[key]) for one, key in zip(scores, readout.keys, strict=False)]
         if self.calibration is not None and type_name in self.calibration.types:
@@ -75,7 +73,7 @@ def divide_out(logprobs: Sequence[float], prior: Sequence[float]) -> list[float]
     return [value - base for value, base in zip(normalised, floored_logs(prior), strict=True)]
 
 
-def order_scores(readout: PreparedReadout, readings: Sequence[Logprobs], priors: Priors) -> list[OrderScores]:
+def order_scores(readout: PreparedReadout, readings: Sequence[OrderReading], priors: Priors) -> list[OrderScores]:
     """What a calibration is fitted on: each order's scores without any calibration."""
     scores = Scorer().scores("", readout, readings, priors)
     return [OrderScores(labels, one) for labels, one in zip(readout.labels, scores, strict=False)]

@@ -22,7 +22,7 @@ from openjev_core.prompts.chat import Prefix, PromptWriter
 from openjev_core.prompts.encoding import TooManyTokens
 from openjev_core.prompts.labels import Labels
 from openjev_core.question import QuestionType
-from openjev_core.reader import Logprobs, PlannedReadout, PreparedQuestion, Share, Usage
+from openjev_core.reader import OrderReading, PlannedReadout, PreparedQuestion, Share, Usage
 
 
 @frozen
@@ -119,7 +119,7 @@ class PromptSession:
         holding, self._holding, self._warm = self._holding, None, None
         return None if holding is None else await holding.__aexit__(kind, error, trace)
 
-    async def read(self, shares: Sequence[Share]) -> list[list[Logprobs]]:
+    async def read(self, shares: Sequence[Share]) -> list[list[OrderReading]]:
         """See :meth:`openjev_core.reader.Session.read`.
 
         Questions that share nothing beyond the prefix are read together, each other one by itself.
@@ -135,12 +135,12 @@ class PromptSession:
             self._read([branch for _, branches in group for branch in branches], question.shared if question else 0)
             for question, group in groups.items()
         ]
-        found: list[list[Logprobs]] = [[] for _ in shares]
+        found: list[list[OrderReading]] = [[] for _ in shares]
         for group, readings in zip(groups.values(), await first_failure(calls), strict=True):
             position = 0
             for index, branches in group:
                 end = position + len(branches)
-                found[index] = [reading.logprobs for reading in readings[position:end]]
+                found[index] = [OrderReading(one.logprobs, one.label_mass) for one in readings[position:end]]
                 position = end
         self.reading += time.perf_counter() - started
         return found

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import orjson
 import pytest
 
 from openjev_core.backends.protocol import Reading
 from openjev_core.backends.sglang.wire import parse_one, read_element
 from openjev_core.errors import BackendError
+
+MASS = pytest.approx(math.exp(-0.5) + math.exp(-1.5))
 
 
 def read(**meta):
@@ -16,12 +20,12 @@ def read(**meta):
 
 
 def test_counts_are_taken_over():
-    expected = Reading((-0.5, -1.5), prompt_tokens=12, cached_tokens=12, output_tokens=1)
+    expected = Reading((-0.5, -1.5), prompt_tokens=12, cached_tokens=12, output_tokens=1, label_mass=MASS)
     assert expected == read(completion_tokens=1, cached_tokens=12)
 
 
 def test_what_a_front_end_does_not_tell():
-    assert Reading((-0.5, -1.5), prompt_tokens=12, cached_tokens=None, output_tokens=1) == read()
+    assert Reading((-0.5, -1.5), prompt_tokens=12, cached_tokens=None, output_tokens=1, label_mass=MASS) == read()
 
 
 @pytest.mark.parametrize("count", [0, 2, -3, 10**18])

@@ -17,9 +17,12 @@ def pack(ids: Sequence[int]) -> bytes:
 
 
 def logprob_of_packed(prompt_hash: int, label: int) -> float:
-    """The log-probability of ``label`` after the prompt with this hash: between -0.05 and -8.05."""
+    """The log-probability of ``label`` after the prompt with this hash: between -8.05 and -16.05.
+
+    All labels of a model together then have a probability below 1.
+    """
     mixed = ((prompt_hash ^ (label * 2654435761)) * 0x9E3779B1) & 0xFFFFFFFF
-    return -0.05 - (mixed >> 8) / (1 << 24) * 8
+    return -8.05 - (mixed >> 8) / (1 << 24) * 8
 
 
 def logprob(ids: Sequence[int], label: int) -> float:

@@ -9,9 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openjev_core import Distribution, Option, Readout
-from openjev_core.distribution import average_orders, check_logprobs, confidence, entropy, softmax, spread
+from openjev_core.distribution import (
+    average_orders,
+    check_logprobs,
+    confidence,
+    entropy,
+    label_mass,
+    mean_mass,
+    softmax,
+    spread,
+)
 from openjev_core.errors import BackendError
-from openjev_core.reader import check_reading
+from openjev_core.reader import OrderReading, check_reading
 
 INF = math.inf
 LN2, LN3 = math.log(2), math.log(3)
@@ -138,7 +147,32 @@ def test_one_order_cannot_veto_what_another_gives():
 def test_what_a_session_reads_is_one_distribution_for_each_order(found, said):
     """Checked where it comes in: averaging would floor an order without a distribution into one."""
     with pytest.raises(BackendError, match=said):
-        check_reading(found, 2, 2)
+        check_reading([OrderReading(logprobs) for logprobs in found], 2, 2)
+
+
+@pytest.mark.parametrize("mass", [-0.1, 1.1, math.nan])
+def test_a_label_mass_lies_between_0_and_1(mass):
+    check_reading([OrderReading((0.0, 0.0), 1), OrderReading((0.0, 0.0), 0)], 2, 2)
+    with pytest.raises(BackendError, match=f"a label mass of {mass}; one lies between 0 and 1"):
+        check_reading([OrderReading((0.0, 0.0)), OrderReading((0.0, 0.0), mass)], 2, 2)
+
+
+def test_label_mass_is_the_sum_of_the_labels_probabilities():
+    assert pytest.approx(0.75) == label_mass([math.log(0.5), math.log(0.25), -INF])
+    assert label_mass([-INF, -INF]) == 0
+    assert label_mass([math.log(0.502), math.log(0.502)]) == 1
+
+
+@pytest.mark.parametrize("logprobs", [(0.0, 0.0), (5000.0, -1.0), (-0.1, INF)])
+def test_what_sums_to_more_than_1_are_no_log_probabilities(logprobs):
+    with pytest.raises(BackendError, match=r"probabilities sum to .*, so what the backend returned are no log-prob"):
+        label_mass(logprobs)
+
+
+def test_the_mean_label_mass_is_known_where_every_one_is():
+    assert pytest.approx(0.5) == mean_mass([0.25, 0.75])
+    assert mean_mass([0.25, None]) is None
+    assert mean_mass([]) is None
 
 
 def test_the_temperature_applies_to_each_order():

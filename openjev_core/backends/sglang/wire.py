@@ -12,6 +12,7 @@ from attrs import frozen
 from msgspec import Struct
 
 from openjev_core.backends.protocol import Branch, Reading
+from openjev_core.distribution import label_mass
 from openjev_core.errors import BackendError, BackendUnavailable
 
 # Every call asks for a label's logprob, warm-ups and checks too: in one batch with labelled calls, a plain one kills
@@ -140,7 +141,8 @@ def read_element(element: Element, labels: tuple[int, ...], *, rid: str, prompt_
         raise BackendError(f"SGLang's answer reports {meta.completion_tokens} output tokens, asked was 1")
     if meta.cached_tokens is not None and not 0 <= meta.cached_tokens <= prompt_tokens:
         raise BackendError(f"SGLang's answer reports {meta.cached_tokens} cached tokens of {prompt_tokens}")
-    return Reading(label_logprobs(meta.output_token_ids_logprobs, labels), prompt_tokens, meta.cached_tokens)
+    logprobs = label_logprobs(meta.output_token_ids_logprobs, labels)
+    return Reading(logprobs, prompt_tokens, meta.cached_tokens, label_mass=label_mass(logprobs))
 
 
 def label_logprobs(
