@@ -67,7 +67,7 @@ class Calibration:
         format: Of the file: 1.
         model: Public name of the model that it was fitted on.
         template: Digest of that model's chat template.
-        orders: How many orders each readout was read in; ``"full"`` also holds for ``adaptive``, which approximates it.
+        orders: How many orders each readout was read in.
         prior: Whether the label prior was divided out first.
         types: Question type name to its corrections.
     """

@@ -8,8 +8,12 @@ from typing import Any, Literal, cast
 from openjev_core.errors import RequestError
 from openjev_core.question import Readout
 
-Orders = int | Literal["full", "adaptive"]
-"""How many orders of its options a readout is read in: a number, all there are, or as many as the answer needs."""
+Orders = int | Literal["full"]
+"""How many orders of its options a readout is read in: a number, or all there are.
+
+Reading some first and stopping where they agree was tried and taken out. Orders that are close to each other agree
+though both are wrong, and no bound on what the others would say holds without reading them.
+"""
 
 Order = tuple[int, ...]
 """Position shown to position given: ``order[0]`` is the option that is shown first."""
@@ -21,9 +25,9 @@ def checked_orders(value: Any) -> Orders:
     Raises:
         ValueError: It is not. The message says what is accepted.
     """
-    if value in ("full", "adaptive") or (type(value) is int and value >= 1):
+    if value == "full" or (type(value) is int and value >= 1):
         return cast("Orders", value)
-    raise ValueError("an integer from 1 up, full or adaptive")
+    raise ValueError("an integer from 1 up, or full")
 
 
 def available_orders(readout: Readout) -> int:
@@ -34,7 +38,7 @@ def available_orders(readout: Readout) -> int:
 
 
 def orders_of(readout: Readout, wanted: Orders) -> tuple[Order, ...]:
-    """The orders to read: as many as are wanted and as the readout allows; ``adaptive`` may need all of them.
+    """The orders to read: as many as are wanted and as the readout allows.
 
     One order is the given one. Of a rubric, two are as given and reversed. More than one of unordered options are
     rotations of their *canonical* order, sorted by text (by key where texts are alike), in steps as even as their
@@ -76,8 +80,7 @@ def check_calibrated(wanted: Orders, fitted: Orders) -> None:
     Raises:
         RequestError: The probabilities would be corrected for something that they are not.
     """
-    alike = {"full", "adaptive"}  # the one approximates the other
-    if wanted == fitted or {wanted, fitted} <= alike:
+    if wanted == fitted:
         return
     msg = (
         f"asks for {wanted!r} where this server's calibration was fitted for orders of {fitted!r}; leave x_orders out, "

@@ -117,7 +117,7 @@ class Settings:
     orders: Orders = setting(
         1,
         order_count,
-        "orders of the options that each readout is read in and averaged over: a number, full or adaptive",
+        "orders of the options that each readout is read in and averaged over: a number, or full",
     )
     prior: Literal["off", "contentless"] = setting(
         "off", one_of("off", "contentless"), "contentless divides out what the model answers to an empty state"

@@ -105,7 +105,7 @@ def request_schema() -> dict[str, Any]:
             "x_orders": {
                 "oneOf": [
                     {"type": "integer", "minimum": 1},
-                    {"type": "string", "enum": ["full", "adaptive"]},
+                    {"type": "string", "const": "full"},
                     {"type": "null"},
                 ],
                 "description": "Orders of its options to read each readout in; the server's setting if absent.",

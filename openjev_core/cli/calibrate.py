@@ -151,8 +151,6 @@ async def _fitted(  # noqa: PLR0917 - what a fit depends on
     from openjev_core.datasets.calibrations import calibration_of, labelled_scores  # noqa: PLC0415
     from openjev_core.datasets.records import ScoreRecorder  # noqa: PLC0415
 
-    # A fit needs every order; an adaptive evaluation leaves some unread.
-    settings = attrs.evolve(settings, orders="full") if settings.orders == "adaptive" else settings
     async with open_here(settings, registry) as engine:
         header = {"command": "calibrate", **EngineAsker(engine).source}
         record = ScoreRecorder(engine, checked).record

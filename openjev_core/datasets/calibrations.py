@@ -115,7 +115,7 @@ def calibration_of(engine: Engine, corrections: Mapping[str, Mapping[str, Any]])
         format=FORMAT,
         model=engine.model.public_name,
         template=template_digest(engine.model.template),
-        orders="full" if settings.orders == "adaptive" else settings.orders,
+        orders=settings.orders,
         prior=settings.prior,
         types={
             name: TypeCalibration(

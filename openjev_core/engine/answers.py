@@ -8,14 +8,13 @@ from typing import Any
 from attrs import frozen
 
 from openjev_core.distribution import ConfidenceFormula, average_orders, confidence, mean_mass, spread
-from openjev_core.engine.adaptive import settled
 from openjev_core.engine.plan import Prepared
 from openjev_core.engine.request import Request
 from openjev_core.engine.scores import Priors, Readings, Scorer
 from openjev_core.errors import PluginError
 from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.question import Distribution, QuestionType
-from openjev_core.reader import OrderReading, PreparedQuestion, PreparedReadout
+from openjev_core.reader import OrderReading, PreparedQuestion
 
 
 @frozen
@@ -87,11 +86,6 @@ class Reducer:
         if mass is not None:
             body["x_label_mass"] = mass
         return body
-
-    def is_settled(self, type_name: str, readout: PreparedReadout, read: list[OrderReading], priors: Priors) -> bool:
-        """True when further orders of a readout cannot change the answer noticeably."""
-        scores = self.scorer.scores(type_name, readout, read, priors)
-        return settled(scores, len(readout.planned.orders), self.temperature)
 
     def _distributions(
         self, type_name: str, prepared: PreparedQuestion, readings: Sequence[list[OrderReading]], priors: Priors

@@ -56,8 +56,7 @@ def check_calibration(
         raise differs("model", calibration.model, model)
     if calibration.template != (found := template_digest(template)):
         raise differs("the chat template", calibration.template, found)
-    reads = "full" if settings.orders == "adaptive" else settings.orders
-    if calibration.orders != reads:
+    if calibration.orders != settings.orders:
         raise differs("OPENJEV_ORDERS", str(calibration.orders), str(settings.orders))
     if calibration.prior != settings.prior:
         raise differs("OPENJEV_PRIOR", calibration.prior, settings.prior)

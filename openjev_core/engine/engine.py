@@ -285,7 +285,7 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         reader=reader,
         requests=requests,
         preparation=preparation,
-        readings=PreparedReader(admission, priors, reducer),
+        readings=PreparedReader(admission, priors),
         reducer=reducer,
         admission=admission,
         health=Health(model.backend),

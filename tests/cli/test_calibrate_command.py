@@ -66,7 +66,7 @@ def test_a_correction_that_makes_unseen_rows_worse_is_told(form, after, told):
 
 @pytest.mark.usefixtures("toy")
 def test_it_holds_for_the_orders_that_it_was_fitted_with(openjev, data):
-    openjev("calibrate", data, "--out", "c.json", "--orders", "adaptive")
+    openjev("calibrate", data, "--out", "c.json", "--orders", "full")
 
     refused = openjev("eval", data, "--calibration", "c.json")
     taken = openjev("eval", data, "--calibration", "c.json", "--orders", "full")

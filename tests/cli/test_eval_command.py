@@ -154,7 +154,7 @@ def test_columns_can_be_mapped(openjev, tmp_path, monkeypatch):
         (lines(rows(1)), ("--url", "http://x", "--model", "m"), "--model configures a model in this process"),
         (lines(rows(1)), ("--compare", "a", "b"), "--compare takes the files of two runs and no DATA"),
         (lines(rows(1)), ("--questions", "none.json"), "none.json: cannot be read"),
-        (lines(rows(1)), ("--orders", "0"), "--orders: expected an integer from 1 up, full or adaptive, found '0'"),
+        (lines(rows(1)), ("--orders", "0"), "--orders: expected an integer from 1 up, or full, found '0'"),
     ],
 )
 @pytest.mark.usefixtures("toy")

@@ -200,7 +200,7 @@ def test_a_wrong_setting_is_the_containers_end(deployment):
         assert 0 != container.ended()
 
     assert deployment.everything_ended()
-    assert "OPENJEV_ORDERS: expected an integer from 1 up, full or adaptive, found 'none'" in container.log
+    assert "OPENJEV_ORDERS: expected an integer from 1 up, or full, found 'none'" in container.log
 
 
 def test_an_api_that_cannot_be_started_is_told_to_modal(deployment):

@@ -125,7 +125,6 @@ async def test_one_prefix_one_routing_key():
         ({"a": CHOICE}, 1, True),
         ({"a": CHOICE}, 2, False),
         ({"a": CHOICE}, "full", False),
-        ({"a": CHOICE}, "adaptive", False),
         ({"a": NOUL, "b": NOUL}, 1, False),
     ],
 )

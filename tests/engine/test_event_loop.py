@@ -50,7 +50,7 @@ async def test_a_small_request_in_one_order_is_not_worth_a_thread(loaded):
     assert {True} == await evaluated(engine, on_loop)
 
 
-@pytest.mark.parametrize("orders", [2, "full", "adaptive"])
+@pytest.mark.parametrize("orders", [2, "full"])
 async def test_further_orders_are_tokenized_in_a_thread(loaded, orders):
     model, on_loop = loaded
     engine = engine_for(model, Settings(), load_registry())

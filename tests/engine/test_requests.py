@@ -61,9 +61,9 @@ WRONG = [
         [("questions", "a", "criteria")],
         "has 10001 members; a field of a question takes at most 10000",
     ),
-    (document(x_orders=0), [("x_orders",)], "expected an integer from 1 up, full or adaptive"),
-    (document(x_orders=True), [("x_orders",)], "expected an integer from 1 up, full or adaptive"),
-    (document(x_orders="some"), [("x_orders",)], "expected an integer from 1 up, full or adaptive"),
+    (document(x_orders=0), [("x_orders",)], "expected an integer from 1 up, or full"),
+    (document(x_orders=True), [("x_orders",)], "expected an integer from 1 up, or full"),
+    (document(x_orders="some"), [("x_orders",)], "expected an integer from 1 up, or full"),
     (document(x_partial="yes"), [("x_partial",)], "expected true or false, found a string"),
     (
         document(model=1, state=1, questions=1, x_partial=1),

@@ -88,7 +88,7 @@ def test_a_type_that_it_does_not_name_is_left_alone(engine_with):
         ({"model": "another/model"}, {}, "model 'another/model', found 'openjev/scripted'"),
         ({"template": "0" * 32}, {}, "the chat template '0000"),
         ({"orders": "full"}, {}, "OPENJEV_ORDERS 'full', found '1'"),
-        ({}, {"orders": "adaptive"}, "OPENJEV_ORDERS '1', found 'adaptive'"),
+        ({}, {"orders": "full"}, "OPENJEV_ORDERS '1', found 'full'"),
         ({"prior": "contentless"}, {}, "OPENJEV_PRIOR 'contentless', found 'off'"),
         ({}, {"temperature": 1.5}, "OPENJEV_TEMPERATURE is 1.5"),
         ({"types": {"rank": TypeCalibration(prompt="", any=Correction(temperature=1.0))}}, {}, "question type 'rank'"),
@@ -105,11 +105,7 @@ def test_one_fitted_on_something_else_is_refused_at_start(engine_with, fields, s
         engine_with(calibration(**fields), **settings)
 
 
-def test_one_of_all_orders_holds_for_adaptive_reading(engine_with):
-    engine_with(calibration(orders="full"), orders="adaptive")
-
-
-@pytest.mark.parametrize(("fitted", "asked"), [(1, 2), (1, "full"), (1, "adaptive"), (2, 1), ("full", 1), ("full", 2)])
+@pytest.mark.parametrize(("fitted", "asked"), [(1, 2), (1, "full"), (2, 1), ("full", 1), ("full", 2)])
 def test_a_request_for_other_orders_is_refused(engine_with, fitted, asked):
     engine = engine_with(calibration(orders=fitted), orders=fitted)
 
@@ -118,7 +114,7 @@ def test_a_request_for_other_orders_is_refused(engine_with, fitted, asked):
     assert ("x_orders",) == refused.value.problems[0].loc
 
 
-@pytest.mark.parametrize(("fitted", "asked"), [(1, 1), (2, 2), ("full", "full"), ("full", "adaptive")])
+@pytest.mark.parametrize(("fitted", "asked"), [(1, 1), (2, 2), ("full", "full")])
 def test_a_request_for_the_same_orders_is_not(engine_with, fitted, asked):
     engine = engine_with(calibration(orders=fitted), orders=fitted)
 

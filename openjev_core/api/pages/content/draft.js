@@ -136,7 +136,7 @@ export function reviveDraft(stored, nodes) {
     if (typeof id === "string" && revived !== undefined) draft.questions.push({ id, type, fields: revived });
     else lost += 1;
   }
-  if (typeof stored?.orders === "string" && /^(\d{1,4}|full|adaptive|)$/.test(stored.orders))
+  if (typeof stored?.orders === "string" && /^(\d{1,4}|full|)$/.test(stored.orders))
     draft.orders = stored.orders;
   return { draft, lost };
 }
