@@ -8,6 +8,7 @@
     ├── HttpError               its own status: what is wrong lies outside the JSON document
     │   ├── MalformedBody       400  a body that does not decompress
     │   ├── Unauthorized        401  missing or wrong key
+    │   ├── ForeignOrigin       403  a page of another origin
     │   ├── NotFound            404  no such route
     │   ├── MethodNotAllowed    405  the route exists, the method does not
     │   ├── BodyTimeout         408  the body did not arrive in time
@@ -125,6 +126,13 @@ class Unauthorized(HttpError):
 
     status = 401
     error_type = "authentication_error"
+
+
+class ForeignOrigin(HttpError):
+    """A page of an origin that may not call."""
+
+    status = 403
+    error_type = "foreign_origin"
 
 
 class NotFound(HttpError):

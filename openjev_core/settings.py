@@ -129,6 +129,7 @@ class Settings:
     log_format: Literal["text", "json"] = setting("text", one_of("text", "json"), "log lines, text or json")
     tracing: bool = setting(False, flag, "send OpenTelemetry traces; needs openjev[otel], and OTEL_* say where")
     cors_origins: tuple[str, ...] = setting((), origins, "origins that browsers may call from, comma-separated")
+    mcp: bool = setting(False, flag, "offer tools to agents at /mcp, by the Model Context Protocol; needs openjev[mcp]")
     debug_prompts: bool | None = setting(None, flag, "serve POST /v1/prompts; when unset, on a loopback address only")
 
     @property

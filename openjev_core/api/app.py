@@ -22,6 +22,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from openjev_core.api.body import Room
@@ -36,11 +37,14 @@ from openjev_core.api.routes import Routes
 from openjev_core.api.running import Running
 from openjev_core.api.tracing import Tracing
 from openjev_core.engine.engine import Engine
-from openjev_core.errors import MethodNotAllowed, NotFound, OpenJevError, Unauthorized
+from openjev_core.errors import MethodNotAllowed, NotFound, OpenJevError, StartupError, Unauthorized
 from openjev_core.settings import Settings, is_loopback
 
 MEANT = frozenset({"systemone", "decisions", "models", "limits"})
 """Last parts of paths that clients get wrong by a level, as ``/systemone`` or ``/v1/v1/systemone``."""
+
+MCP = "/mcp"
+"""Where agents are offered tools."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -60,7 +64,7 @@ def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing
         tracing: Where traces go; by the settings when ``None``.
 
     Raises:
-        StartupError: Tracing is switched on and not installed.
+        StartupError: Tracing or the tools for agents are switched on and not installed.
     """
     settings = engine.settings
     metrics = Metrics(engine)
@@ -88,7 +92,8 @@ def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing
     # Twice what the evaluations that are admitted can have brought: more could only be told that there is no capacity.
     app.state.room = Room(2 * settings.max_concurrent_requests * settings.max_body_bytes)
     routes = Routes(engine, app.state.running, app.state.room, startup_seconds)
-    keyed = Keys(settings.api_key).checked
+    keys = Keys(settings.api_key)
+    keyed = keys.checked
     app.add_route("/v1/systemone", keyed(routes.systemone), methods=["POST"])
     app.add_route(DECISIONS, keyed(routes.decisions), methods=["POST"])
     app.add_route("/v1/models", keyed(routes.models))
@@ -99,9 +104,24 @@ def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing
     app.add_route("/health/live", routes.live)
     if is_loopback(settings.host) if settings.debug_prompts is None else settings.debug_prompts:
         app.add_route("/v1/prompts", keyed(routes.prompts), methods=["POST"])
+    if settings.mcp:
+        app.router.routes.append(Route(MCP, mcp_route(engine, app, keys), methods=["POST"]))
     for path, page in page_routes().items():
         app.add_route(path, page.response)
     return app
+
+
+def mcp_route(engine: Engine, app: FastAPI, keys: Keys) -> ASGIApp:
+    """The route for agents.
+
+    Raises:
+        StartupError: Its package is not installed.
+    """
+    try:
+        from openjev_core.api.mcp_route import McpRoute  # noqa: PLC0415 - an optional extra
+    except ImportError as error:
+        raise StartupError("OPENJEV_MCP is on, but the package mcp is not installed; install openjev[mcp]") from error
+    return McpRoute(engine, app.state.running, app.state.room, keys)
 
 
 class Keys:
@@ -118,11 +138,19 @@ class Keys:
         """A handler for requests with one of the keys. It refuses others before it reads their bodies."""
 
         async def handle(request: Request) -> Response:
-            if self._digests:
-                self.check(joined(request.headers, "authorization"))
+            self.check_request(request)
             return await handler(request)
 
         return handle
+
+    def check_request(self, request: Request) -> None:
+        """Accept or refuse a request.
+
+        Raises:
+            Unauthorized: Its header holds none of the keys.
+        """
+        if self._digests:
+            self.check(joined(request.headers, "authorization"))
 
     def check(self, authorization: str) -> None:
         """Accept or refuse an Authorization header, in a time that tells nothing of the keys.

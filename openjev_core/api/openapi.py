@@ -10,6 +10,7 @@ from openjev_core.api.openapi_parts import HEADERS, RESPONSES, SCHEMAS, error, o
 from openjev_core.plugins.registry import Registry
 from openjev_core.plugins.schemas import components
 from openjev_core.plugins.structuring import QuestionConverter
+from openjev_core.wires.request_schema import request_schema
 
 EXAMPLE_STATE = (
     "Hi, I was charged twice for my March invoice and the refund I was promised last week still has not arrived. "
@@ -25,8 +26,6 @@ EVALUATION_HEADERS = (
 
 QUESTIONS_TAG = "Questions"
 SERVER_TAG = "Server"
-
-ANY_ARRAY = {"type": "array", "items": {}}
 
 BODY_ERRORS = ("400", "408", "413", "415", "422")
 
@@ -75,47 +74,6 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
                 "key": {"type": "http", "scheme": "bearer", "description": "Needed where the server has a key."}
             },
         },
-    }
-
-
-def request_schema() -> dict[str, Any]:
-    """A request's schema. The question types stand beside it as components."""
-    return {
-        "type": "object",
-        "required": ["model", "state", "questions"],
-        "properties": {
-            "model": {
-                "type": "string",
-                "description": "The served name, `jev-latest`, or any `jev-...` version: this server's one model.",
-            },
-            "state": {
-                "anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": True}, ANY_ARRAY],
-                "description": (
-                    "What is judged: text, JSON, or a chat (a non-empty array of messages, or an object whose one key "
-                    "`messages` holds it)."
-                ),
-            },
-            "questions": {
-                "type": "object",
-                "minProperties": 1,
-                "propertyNames": {"minLength": 1},
-                "additionalProperties": {"$ref": "#/components/schemas/Question"},
-                "description": "Question id to question. Ids never reach the model.",
-            },
-            "x_orders": {
-                "oneOf": [
-                    {"type": "integer", "minimum": 1},
-                    {"type": "string", "const": "full"},
-                    {"type": "null"},
-                ],
-                "description": "Orders of its options to read each readout in; the server's setting if absent.",
-            },
-            "x_partial": {
-                "type": ["boolean", "null"],
-                "description": "Answer the other questions when a question type fails on one.",
-            },
-        },
-        "description": "Unknown fields are ignored here, and refused inside a question.",
     }
 
 

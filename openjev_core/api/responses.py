@@ -24,7 +24,9 @@ from openjev_core.errors import (
 )
 
 NO_SNIFFING = {"x-content-type-options": "nosniff"}
-RETRY = "send the request again shortly"
+NO_ANSWER = "the backend does not answer; send the request again shortly"
+"""For clients: addresses and library words of a failed connection are for the log."""
+
 MAX_MESSAGE = 600
 MAX_PARTS = 16
 MAX_PART = 120
@@ -78,8 +80,7 @@ def error_response(error: Exception, request_id: str, path: str) -> JsonResponse
     if not isinstance(error, OpenJevError) or error.status is None:
         message = f"internal error; the server's log has it under request {request_id}"
         return detail_response(500, "internal_error", message, openai=openai)
-    # Addresses and library words of a failed connection are for the log, not for clients.
-    message = f"the backend does not answer; {RETRY}" if isinstance(error, BackendUnavailable) else str(error)
+    message = NO_ANSWER if isinstance(error, BackendUnavailable) else str(error)
     if isinstance(error, PluginError):
         message += f" (request {request_id})"
     headers = {}

@@ -19,6 +19,7 @@ from openjev_core.cli.ask import ask
 from openjev_core.cli.batch import batch
 from openjev_core.cli.calibrate import calibrate
 from openjev_core.cli.evaluate import evaluate
+from openjev_core.cli.mcp import mcp
 from openjev_core.cli.serve import serve
 from openjev_core.cli.setting_flags import settings_from
 from openjev_core.cli.settings import settings
@@ -121,6 +122,7 @@ def schema() -> None:
 
 app.command()(ask)
 app.command()(serve)
+app.command()(mcp)
 app.command()(schema)
 app.command()(settings)
 app.command("eval")(evaluate)

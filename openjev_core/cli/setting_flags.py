@@ -36,6 +36,7 @@ OF_THE_SERVER = frozenset(
         "log_format",
         "tracing",
         "cors_origins",
+        "mcp",
         "debug_prompts",
     }
 )

@@ -83,7 +83,7 @@ def _tagged(name: str, role: str, cls: type) -> dict[str, Any]:
     schemas = {f"{name}.{part}": schema for part, schema in found.items()}
     own = reference["$ref"].removeprefix(REF.format(name=""))
     schema = schemas.pop(own)
-    if reference in _references(found):  # a class that holds others of itself, which have no tag
+    if reference in references(found):  # a class that holds others of itself, which have no tag
         schemas[own] = schema
     tagged = {
         **schema,
@@ -94,15 +94,15 @@ def _tagged(name: str, role: str, cls: type) -> dict[str, Any]:
     return {f"{name}.{role}": tagged, **schemas}
 
 
-def _references(schema: Any) -> Iterator[dict[str, Any]]:
+def references(schema: Any) -> Iterator[dict[str, Any]]:
     """Every ``{"$ref": ...}`` in a schema."""
     if isinstance(schema, list):
         for child in schema:
-            yield from _references(child)
+            yield from references(child)
     elif isinstance(schema, dict):
         if "$ref" in schema:
             yield schema
-        yield from _references(list(schema.values()))
+        yield from references(list(schema.values()))
 
 
 def with_field_docs(schema: dict[str, Any]) -> dict[str, Any]:
