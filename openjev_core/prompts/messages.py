@@ -7,38 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from openjev_core.errors import MAX_PROBLEMS, Loc, Problem, RequestError
-from openjev_core.json_document import compact, parse_document
+from openjev_core.json_document import compact
+from openjev_core.prompts.message_fields import REASONING, thought_in, unshown_problems
 from openjev_core.prompts.template import Message
+from openjev_core.prompts.tool_calls import put_calls
 
-REASONING = ("reasoning_content", "reasoning", "thinking")
-"""Fields of a message that hold what a model thought before it spoke, by the names of several servers."""
+SHOWN = frozenset({"role", "content", "tool_calls", "function_call", "refusal", "audio", *REASONING})
+"""Fields of a message that reach the model."""
 
-UNSHOWN = (
-    "attachment",
-    "attachments",
-    "experimental_attachments",
-    "file",
-    "files",
-    "document",
-    "documents",
-    "image",
-    "images",
-    "image_url",
-    "image_urls",
-    "media",
-    "video",
-    "videos",
-    "video_url",
-    "audio_url",
-    "toolInvocations",
-)
-"""Fields of a message that hold more than its words, and that no template shows."""
-
-BESIDE_CONTENT = ("context", "subject", "title", "output", "result")
-"""Fields that hold further words in some programs. A message without content is written whole, with these."""
-
-OTHER_WORDS = ("text", "message")
-"""Fields in which some programs keep, or repeat, a message's words."""
+REPEATED = ("text", "message", "parts")
+"""Fields in which some programs keep a message's words a second time. They may say the same as its content."""
 
 TEXT_PARTS = {
     "text": ("text",),
@@ -46,15 +24,12 @@ TEXT_PARTS = {
     "output_text": ("text",),
     "refusal": ("refusal",),
     "thinking": ("thinking",),
-    "reasoning": ("text", "reasoning"),
+    "reasoning": ("text", "reasoning", "summary", "content"),
 }
 """Kinds of parts that are text, and the fields that may hold it."""
 
 SPOKEN_PARTS = ("text", "input_text", "output_text", "refusal")
 """Kinds of parts that follow one another without a break."""
-
-ARGUMENTS = ("arguments", "args", "input")
-"""Names of a call's arguments, by the programs that write them."""
 
 TOOL_PARTS = {
     "tool_use": "Tool call",
@@ -103,8 +78,8 @@ def _plain(message: Message) -> Message:
     changed = dict(message)
     if message["role"] == "function":
         changed["role"] = "tool"
-    problems = _unshown_problems(message)
-    for step in (_put_parts, _put_words, _put_calls):
+    problems = unshown_problems(message, SHOWN.union(REPEATED)) + _repetition_problems(message)
+    for step in (_put_parts, _put_words, put_calls):
         try:
             step(changed)
         except RequestError as error:
@@ -114,33 +89,36 @@ def _plain(message: Message) -> Message:
     return changed
 
 
-def _unshown_problems(message: Message) -> list[Problem]:
-    """Fields that hold something that would not reach the model."""
+def _repetition_problems(message: Message) -> list[Problem]:
+    """Fields that some programs repeat the content in, and that say something else here."""
     msg = "does not reach the model: put its words into content, or leave the field out"
-    problems = [Problem((name,), msg, "unsupported_content") for name in UNSHOWN if message.get(name)]
-    content = message.get("content")
-    if content:
-        problems += [
-            Problem((n,), f"stands beside content, and {msg}", "unsupported_content")
-            for n in BESIDE_CONTENT
-            if message.get(n)
-        ]
-    said = "".join(_text_of(part) or "" for part in content) if isinstance(content, list) else content or ""
-    for name in OTHER_WORDS:
-        words = message.get(name)
-        if isinstance(words, str) and words.strip() not in ("", said.strip()):
-            problems.append(Problem((name,), f"differs from content, and {msg}", "unsupported_content"))
-    parts = message.get("parts")
-    if isinstance(parts, list):
-        for index, part in enumerate(parts):
-            if len(problems) > MAX_PROBLEMS:
-                break
-            words = _text_of(part)
-            if isinstance(part, dict) and part.get("type") in ("step-start", "reasoning"):
-                continue  # a mark, and what the model thought before it said the content
-            if words is None or words not in said:
-                problems.append(Problem(("parts", index), f"stands beside content, and {msg}", "unsupported_content"))
+    said: str | None = None
+    problems = []
+    for name in REPEATED:
+        if not (words := message.get(name)):
+            continue
+        if said is None:
+            said = _spoken(message.get("content"))
+        if _spoken(words) != said:
+            problems.append(Problem((name,), f"says something else than content, and {msg}", "unsupported_content"))
     return problems
+
+
+def _spoken(words: Any) -> str | None:
+    """What a text or parts say, without white space; ``None`` where something in them is no text.
+
+    What a model thought before it spoke does not count, nor does a mark between its steps.
+    """
+    if words is None or isinstance(words, str):
+        return "".join((words or "").split())
+    if not isinstance(words, list):
+        return None
+    texts = [
+        _text_of(part)
+        for part in words
+        if not (isinstance(part, dict) and part.get("type") in ("step-start", "thinking", "reasoning"))
+    ]
+    return None if None in texts else "".join("".join(filter(None, texts)).split())
 
 
 def _put_parts(message: Message) -> None:
@@ -156,9 +134,12 @@ def _put_parts(message: Message) -> None:
         text = _text_of(part)
         if text is None:
             problems.append(_part_problem(part, ("content", index)))
-        else:
+        elif part["type"] in TOOL_PARTS:
             problems.extend(_nested_problems(part, ("content", index)))
-            texts.append(text)
+        else:
+            unshown = unshown_problems(part, TEXT_PARTS[part["type"]])
+            problems.extend(Problem(("content", index, *one.loc), one.msg, one.type) for one in unshown)
+        texts.append(text or "")
     if problems:
         raise RequestError(problems)
     if all(part["type"] in SPOKEN_PARTS for part in content):
@@ -174,8 +155,11 @@ def _text_of(part: Any) -> str | None:
         return None
     if kind in TOOL_PARTS:
         return f"{TOOL_PARTS[kind]}: {compact({name: value for name, value in part.items() if name != 'type'})}"
-    words = (part.get(name) for name in TEXT_PARTS.get(kind, ()))
-    return next((word for word in words if isinstance(word, str)), None)
+    fields = TEXT_PARTS.get(kind, ())
+    if kind in SPOKEN_PARTS:
+        return next((words for name in fields if isinstance(words := part.get(name), str)), None)
+    thoughts = [thought_in(part[name]) for name in fields if isinstance(part.get(name), (str, list))]
+    return "\n".join(filter(None, thoughts)) if thoughts else None
 
 
 def _part_problem(part: Any, loc: Loc) -> Problem:
@@ -194,7 +178,7 @@ def _nested_problems(part: Mapping[str, Any], loc: Loc) -> list[Problem]:
     media = (
         _part_problem(nested, (*loc, name, index))
         for name in ("content", "output", "result")
-        if part["type"] in TOOL_PARTS and isinstance(part.get(name), list)
+        if isinstance(part.get(name), list)
         for index, nested in enumerate(part[name])
         if isinstance(nested, dict) and str(nested.get("type")).startswith(MEDIA_PARTS)
     )
@@ -202,7 +186,11 @@ def _nested_problems(part: Mapping[str, Any], loc: Loc) -> list[Problem]:
 
 
 def _put_words(message: Message) -> None:
-    """Put what an assistant said into the content where it stands in a field of its own."""
+    """Put what an assistant said into the content where it stands in a field of its own.
+
+    Thoughts of any shape become ``reasoning_content``: a template shows them beside an answer or not, and
+    :mod:`openjev_core.prompts.chat` sees to it that they are shown where there is no answer.
+    """
     audio = message.pop("audio", None)
     if audio is not None and not (isinstance(audio, dict) and isinstance(audio.get("transcript"), str)):
         if not message.get("content"):
@@ -214,90 +202,16 @@ def _put_words(message: Message) -> None:
         raise RequestError.at(("refusal",), "expected a string or null", "type_error")
     content = message.get("content")
     for words in (audio["transcript"] if audio else "", refusal or ""):
-        if not words or (isinstance(content, str) and words in content):
+        if not words or (isinstance(content, str) and words.strip() == content.strip()):
             continue
         if isinstance(content, list):
             content = [*content, {"type": "text", "text": f"\n{words}" if content else words}]
         else:
             content = f"{content}\n{words}" if content else words
+    thoughts = map(thought_in, (message.get(name) for name in REASONING))
+    if thought := next((one for one in thoughts if one.strip()), ""):
+        message[REASONING[0]] = thought
+        if isinstance(content, str) and not content.strip():
+            content = ""
     if content is not message.get("content"):
         message["content"] = content
-    for name in REASONING:
-        thought = message.get(name)
-        if not content and isinstance(thought, str) and thought.strip():
-            message[REASONING[0]] = thought
-            break
-
-
-def _put_calls(message: Message) -> None:
-    """Put every call into ``tool_calls``, in the one form that all templates take; an empty ``tool_calls`` goes.
-
-    A template would pass over what is no call in silence, or fail in words of its own.
-    """
-    calls, legacy = message.get("tool_calls"), message.pop("function_call", None)
-    if not (calls is None or isinstance(calls, list)):
-        raise RequestError.at(("tool_calls",), "expected an array of tool calls or null", "type_error")
-    problems: list[Problem] = []
-    plain = []
-    for loc, call in [
-        *((("tool_calls", index), call) for index, call in enumerate(calls or ())),
-        *([(("function_call",), legacy)] if legacy is not None else []),
-    ]:
-        if len(problems) > MAX_PROBLEMS:
-            break
-        try:
-            plain.append(_plain_call(call))
-        except RequestError as error:
-            problems.extend(error.under(*loc).problems)
-    if plain and message["role"] != "assistant":
-        msg = "only an assistant's turn has calls; give this one the role assistant, or leave the field out"
-        problems.append(Problem(("tool_calls",), msg))
-    if problems:
-        raise RequestError(problems)
-    message.pop("tool_calls", None)
-    if plain:
-        message["tool_calls"] = plain
-
-
-def _plain_call(call: Any) -> dict[str, Any]:
-    """A call as ``{"type": "function", "function": {"name", "arguments"}}``, its arguments as an object.
-
-    Transcripts carry arguments as a JSON string, and templates iterate over an object. Some programs leave out the
-    level ``function``, some call the arguments otherwise, and a custom tool has one text as its input.
-
-    Raises:
-        RequestError: It is no call, or its arguments are no object.
-    """
-    level = next((name for name in ("function", "custom") if isinstance(call, dict) and call.get(name)), None)
-    function = call[level] if level else call
-    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        msg = 'expected a tool call: {"function": {"name": "...", "arguments": {...}}}'
-        raise RequestError.at((), msg, "type_error")
-    field = next((name for name in ARGUMENTS if function.get(name) is not None), None)
-    loc: Loc = () if field is None else (level, field) if level else (field,)
-    arguments = {} if field is None else function[field]
-    if level == "custom" and isinstance(arguments, str):
-        arguments = {"input": arguments}
-    elif isinstance(arguments, str):
-        arguments = _json_object(arguments, loc)
-    elif not isinstance(arguments, dict):
-        raise RequestError.at(loc, "expected a JSON object, or its text", "type_error")
-    rest = {name: value for name, value in function.items() if name != field}
-    if level:
-        others = {name: value for name, value in call.items() if name != level}
-        return {**others, "type": "function", "function": {**rest, "arguments": arguments}}
-    name = rest.pop("name")
-    return {**rest, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def _json_object(text: str, loc: Loc) -> dict[str, Any]:
-    if not text.strip():
-        return {}  # a call without arguments
-    try:
-        value = parse_document(text.encode(), what="the text")
-    except RequestError as error:
-        problem = error.problems[0]
-        raise RequestError.at(loc, f"expected a JSON object, or its text; {problem.msg}", problem.type) from error
-    if not isinstance(value, dict):
-        raise RequestError.at(loc, "expected a JSON object, or its text; the text holds another value", "type_error")
-    return value

@@ -6,7 +6,7 @@ from typing import Any
 
 from openjev_core.errors import Loc
 from openjev_core.json_document import compact
-from openjev_core.prompts.messages import REASONING, UNSHOWN
+from openjev_core.prompts.message_fields import ABOUT, REASONING, UNSHOWN
 from openjev_core.prompts.template import Message
 
 MEDIA = ("assets", "images", "audio", "videos")
@@ -14,11 +14,8 @@ MEDIA = ("assets", "images", "audio", "videos")
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
-NO_WORDS = frozenset({"role", "content", "tool_calls", "name", "id", "tool_call_id"})
-"""Fields that a message without words may have."""
-
-ELSEWHERE = frozenset({"refusal", "audio", "function_call", *REASONING, *UNSHOWN})
-"""Further fields of a message that are shown, or refused by name."""
+WORDLESS = ABOUT.union(("role", "content", "tool_calls", "refusal", "audio", "function_call"), REASONING, UNSHOWN)
+"""Fields that a message without words in its content may have: they are shown, refused by name, or no words."""
 
 
 def messages_of(state: str | dict[str, Any] | list[Any]) -> tuple[list[Message], Loc] | None:
@@ -48,7 +45,7 @@ def _is_message(item: Any) -> bool:
         return True
     if "content" not in item and not item.get("tool_calls"):
         return False
-    return all(not value or name in NO_WORDS or name in ELSEWHERE for name, value in item.items())
+    return all(not value or name in WORDLESS for name, value in item.items())
 
 
 def state_text(state: str | dict[str, Any] | list[Any]) -> str:

@@ -43,6 +43,8 @@ CHATS = [
     [assistant(None, refusal="No.")],
     [assistant("", reasoning_content="Hm.")],
     [user("a", createdAt="2026-01-31", metadata={"page": 1})],
+    [assistant(None, tool_calls=[call("{}")], finish_reason="tool_calls", model="m", annotations=[{"a": 1}])],
+    [assistant("", reasoning_details=[{"type": "reasoning.text", "text": "Hm."}])],
     {"messages": [user("a"), assistant("b")]},
 ]
 
@@ -213,18 +215,55 @@ FAULTS = [
     ([user("See.", attachments=[{"content": "Refund!"}])], [(0, "attachments")], "does not reach the model: put"),
     ([user("See.", image="iVBORw0KGgo=")], [(0, "image")], "does not reach the model: put"),
     ([user("", image_url="https://a.example/b.png")], [(0, "image_url")], "does not reach the model: put"),
-    ([user("Hi", subject="Refund!")], [(0, "subject")], "stands beside content, and does not reach the model"),
+    ([user("Hi", subject="Refund!")], [(0, "subject")], "does not reach the model: put its words into content"),
     (
         [user("Run it."), {"role": "tool", "content": "ok", "output": {"rows": 3}}],
         [(1, "output")],
-        "stands beside content, and does not reach the model",
+        "does not reach the model: put its words into content, or leave the field out",
     ),
-    ([user("I know", text="no")], [(0, "text")], "differs from content, and does not reach the model"),
-    ([user("Hi", text="Refund!")], [(0, "text")], "differs from content, and does not reach the model"),
+    (
+        [user("a", mood="angry", rating=5, seen=False, tags=[])],
+        [(0, "mood"), (0, "rating")],
+        "does not reach the model",
+    ),
+    (
+        [assistant("Wait.", additional_kwargs={"function_call": {"name": "refund", "arguments": "{}"}})],
+        [(0, "additional_kwargs")],
+        "does not reach the model",
+    ),
+    (
+        [assistant("", tool_calls=[{**call("{}"), "result": "Lost."}])],
+        [(0, "tool_calls", 0, "result")],
+        "does not reach the model",
+    ),
+    (
+        [assistant("", tool_calls=[{"type": "function", "function": {"name": "look", "output": "Lost."}}])],
+        [(0, "tool_calls", 0, "function", "output")],
+        "does not reach the model",
+    ),
+    (
+        [assistant(None, function_call={"name": "look", "arguments": "{}", "result": "Lost."})],
+        [(0, "function_call", "result")],
+        "does not reach the model",
+    ),
+    (
+        [assistant("", tool_calls=[{"name": "look", "arguments": {"a": 1}, "parameters": {"b": 2}}])],
+        [(0, "tool_calls", 0, "parameters")],
+        "does not reach the model",
+    ),
+    ([user([{"type": "text", "text": "a", "mood": "angry"}])], [(0, "content", 0, "mood")], "does not reach the model"),
+    ([user("I know", text="no")], [(0, "text")], "says something else than content, and does not reach the model"),
+    ([user("Hi", text="Refund!")], [(0, "text")], "says something else than content, and does not reach the model"),
+    ([user("Hi", message={"text": "Hi"})], [(0, "message")], "says something else than content"),
+    (
+        [user("I know", parts=[{"type": "text", "text": "no"}])],
+        [(0, "parts")],
+        "says something else than content, and does not reach the model",
+    ),
     (
         [user("Hi", parts=[{"type": "text", "text": "Hi"}, {"type": "file", "url": "x"}])],
-        [(0, "parts", 1)],
-        "stands beside content, and does not reach the model",
+        [(0, "parts")],
+        "says something else than content, and does not reach the model",
     ),
     ([assistant(None, audio={"id": "audio_1"})], [(0, "audio")], "reads text only; give the words as audio.transcript"),
     ([assistant(None, refusal=7)], [(0, "refusal")], "expected a string or null"),
@@ -261,7 +300,8 @@ def test_faults_are_looked_for_up_to_a_number(writer):
     """One more than are shown, so that it shows that there are more."""
     messages = refusal(writer, [user(["a"])] * 1000)
     assert [("state", index, "content", 0) for index in range(21)] == [problem.loc for problem in messages]
-    for field in ({"content": ["a"] * 1000}, {"content": "a", "parts": [{}] * 1000}, {"tool_calls": [{}] * 1000}):
+    unknown = {f"field {index}": "a" for index in range(1000)}
+    for field in ({"content": ["a"] * 1000}, {"content": "a", **unknown}, {"tool_calls": [{}] * 1000}):
         assert 21 == len(refusal(writer, [{"role": "assistant", "content": "", **field}]))
 
 
@@ -273,24 +313,59 @@ def turn(message, writer):
 
 LOOK = '\n<tool_call>\n{"name": "look", "arguments": {"a": 1}}\n</tool_call>'
 
+THOUGHTS = [
+    # By SGLang and DeepSeek, vLLM and Groq, Ollama, GitHub Copilot, OpenRouter, litellm, Bedrock's blocks.
+    ("reasoning_content", "Hm.", "Hm."),
+    ("reasoning", "Hm.", "Hm."),
+    ("thinking", "Hm.", "Hm."),
+    ("reasoning_text", "Hm.", "Hm."),
+    ("reasoning", {"effort": "Hm."}, "Hm."),
+    (
+        "reasoning_details",
+        [
+            {
+                "type": "reasoning.summary",
+                "summary": "First.",
+                "id": "rs_1",
+                "format": "openai-responses-v1",
+                "index": 0,
+            },
+            {"type": "reasoning.text", "text": "Second.", "signature": "sig"},
+            {"type": "reasoning.encrypted", "data": "gAAAAB"},
+        ],
+        "First.\nSecond.",
+    ),
+    ("thinking_blocks", [{"type": "thinking", "thinking": "Hm.", "signature": "sig"}], "Hm."),
+    ("reasoning_details", [{"type": "reasoning.encrypted", "data": "gAAAAB"}], ""),
+    ("reasoning_content", [{"reasoningText": {"text": "Hm.", "signature": "sig"}}], "Hm."),
+]
+
 WORDS = [
     (assistant(None, refusal="I can not help."), "I can not help."),
     (assistant("Sorry.", refusal="I can not help."), "Sorry.\nI can not help."),
     (assistant([{"type": "text", "text": "Sorry."}], refusal="No."), "Sorry.\nNo."),
     (assistant("No.", refusal="No."), "No."),
+    (assistant("I know.", refusal="no"), "I know.\nno"),
     (assistant(None, audio={"id": "audio_1", "transcript": "Hello."}), "Hello."),
     (assistant("Hello.", audio={"transcript": "Hello."}), "Hello."),
     (assistant("Hello.", audio={"id": "audio_1"}), "Hello."),
     (assistant("", reasoning_content="Let me see."), "Let me see."),
     (assistant(None, reasoning="Let me see."), "Let me see."),
-    (assistant("", thinking="Let me see."), "Let me see."),
+    (assistant("\n", thinking="Let me see."), "Let me see."),
+    *((assistant("", **{name: thought}), shown) for name, thought, shown in THOUGHTS),
     (assistant("Yes.", reasoning_content="Let me see."), "Yes."),
     (assistant("", reasoning_content="Let me see.", tool_calls=[call({"a": 1})]), f"Let me see.{LOOK}"),
     (assistant(None, function_call={"name": "look", "arguments": '{"a": 1}'}), LOOK),
     (assistant("Yes.", text="Yes.", parts=[{"type": "step-start"}, {"type": "text", "text": "Yes."}]), "Yes."),
     (assistant("Yes.", parts=[{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": "Yes."}]), "Yes."),
     (assistant([{"type": "output_text", "text": "Yes.", "annotations": []}]), "Yes."),
+    (assistant("Yes, sir.", parts=[{"type": "text", "text": "Yes,"}, {"type": "text", "text": "sir."}]), "Yes, sir."),
     (assistant([{"type": "refusal", "refusal": "No."}]), "No."),
+    (assistant([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]), "Hm."),
+    (
+        assistant([{"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}], "content": None}]),
+        "Hm.",
+    ),
     (
         assistant([{"type": "thinking", "thinking": "Hm.", "signature": "x"}, {"type": "text", "text": "Yes."}]),
         "Hm.\nYes.",
@@ -326,6 +401,8 @@ SPELLINGS = [
     {"name": "look", "arguments": '{"a": 1}', "id": "1"},
     {"name": "look", "args": {"a": 1}, "id": "1", "type": "tool_call"},
     {"type": "tool_use", "name": "look", "input": {"a": 1}},
+    {"name": "look", "parameters": {"a": 1}},
+    {**call({"a": 1}), "index": 0, "extra_content": {"google": {"thought_signature": "sig"}}},
 ]
 
 
