@@ -103,11 +103,11 @@ class InvalidQuestion(RequestError):
 
     Args:
         msg: What is wrong and what is accepted.
-        loc: Where, as a path inside the question: ``("criteria", 2)``.
+        loc: Where, as a path inside the question: ``("criteria", 2)``; or the name of a field.
     """
 
-    def __init__(self, msg: str, loc: Loc = ()) -> None:
-        super().__init__([Problem(tuple(loc), msg)])
+    def __init__(self, msg: str, loc: Loc | str = ()) -> None:
+        super().__init__([Problem((loc,) if isinstance(loc, str) else tuple(loc), msg)])
 
 
 class HttpError(OpenJevError):

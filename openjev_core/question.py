@@ -31,12 +31,9 @@ NAME_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 LINE_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 
 
-def _options(options: Iterable[Option]) -> tuple[Option, ...]:
-    return tuple(options)
-
-
-def _labels(labels: Iterable[str]) -> tuple[str, ...]:
-    return tuple(labels)
+def _tuple(items: Any) -> Any:
+    """Several things as a tuple. One thing is left as it is: a string is none of letters, and is refused by name."""
+    return tuple(items) if isinstance(items, Iterable) and not isinstance(items, str) else items
 
 
 @frozen(kw_only=True)
@@ -72,7 +69,7 @@ class Readout:
     """
 
     text: str
-    options: tuple[Option, ...] = field(converter=_options)
+    options: tuple[Option, ...] = field(converter=_tuple)
     key: Hashable = None
     loc: Loc = ()
     ordered: bool = False
@@ -197,5 +194,5 @@ class QuestionType(Generic[Q, A]):
     readouts: Callable[[Q], Iterable[Readout]]
     reduce: Callable[[Q, Sequence[Distribution]], A]
     suffix: Callable[[Readout, Sequence[tuple[str, Option]]], str] = standard_suffix
-    labels: tuple[str, ...] = field(default=(), converter=_labels)
-    examples: tuple[Q, ...] = ()
+    labels: tuple[str, ...] = field(default=(), converter=_tuple)
+    examples: tuple[Q, ...] = field(default=(), converter=_tuple)

@@ -59,16 +59,11 @@ class OpenJevGroup(TyperGroup):
         if own is not None:
             return own
         function = added_commands().get(cmd_name)
-        return None if function is None else command_of(cmd_name, function)
+        if function is None:
+            return None
+        from openjev_core.plugins.commands import command_of  # noqa: PLC0415 - as in added_commands
 
-
-def command_of(name: str, function: Callable[..., None]) -> Any:
-    """A plugin's function as a command."""
-    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    single.command(name)(function)
-    command = typer.main.get_command(single)
-    command.name = name
-    return command
+        return command_of(cmd_name, function)
 
 
 def added_commands() -> Mapping[str, Callable[..., None]]:

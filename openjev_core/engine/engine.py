@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from openjev_core.engine.readings import PreparedReader
 from openjev_core.engine.request import ALIAS, Request, Requests
 from openjev_core.engine.scores import OrderScores, Scorer, order_scores
 from openjev_core.engine.threads import Threads
+from openjev_core.errors import StartupError
 from openjev_core.json_document import document_of, parse_document
 from openjev_core.limits import Limits
 from openjev_core.orders import Orders
@@ -35,6 +37,8 @@ from openjev_core.settings import Settings
 
 OWN_DISTRIBUTION = "openjev"
 """Whose question types are known to return, and to depend on nothing but their question."""
+
+logger = logging.getLogger(__name__)
 
 
 def ignore(_: Request) -> None:
@@ -93,7 +97,6 @@ class Engine:
 
         Raises:
             RequestError: With the problems found.
-            PluginError: A question class raised something that is no complaint about a value.
         """
         return self._requests.structure(document)
 
@@ -243,8 +246,8 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
     """An engine on a model that is ready.
 
     Raises:
-        StartupError: The model's tokenizer or template cannot carry the prompts, or has too few labels; or the
-            calibration was fitted on something else.
+        StartupError: The model's tokenizer or template cannot carry the prompts, or has too few labels, also for every
+            question type that there is; or the calibration was fitted on something else.
     """
     calibration = read_calibration(settings.calibration) if settings.calibration else None
     if calibration is not None:
@@ -253,6 +256,7 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
     writer = prompt_writer(model.tokenizer, model.template)
     own_labels = sorted({label for question_type in registry.types.values() for label in question_type.labels})
     labels = verify_labels(writer, prove(writer).ending, settings.max_answers, own_labels)
+    registry = with_labels(registry, labels.refused, model.public_name)
     reader = PromptReader(model.backend, writer, labels, limits)
     converter = QuestionConverter(registry)
     requests = Requests(
@@ -291,3 +295,28 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         health=Health(model.backend),
         observers=Observers(registry.observers, model.public_name),
     )
+
+
+def with_labels(registry: Registry, refused: Mapping[str, str], model: str) -> Registry:
+    """The registry without the question types whose own labels the model does not have; says so in the log.
+
+    Args:
+        registry: The types.
+        refused: Label to why it is none.
+        model: The model's name.
+
+    Raises:
+        StartupError: No type is left.
+    """
+    causes = {}
+    for name, question_type in registry.types.items():
+        if faults := [f"{label!r} ({refused[label]})" for label in question_type.labels if label in refused]:
+            causes[name] = (
+                f"question type {name!r} of {registry.distribution_of(name)} has labels that do not work with {model}: "
+                f"{', '.join(faults)}; declare labels of one token, or choose another model"
+            )
+    for cause in causes.values():
+        logger.warning("not served: %s", cause)
+    if causes and len(causes) == len(registry.types):
+        raise StartupError(f"no question type is left: {'; '.join(causes.values())}")
+    return registry.without(causes) if causes else registry

@@ -81,6 +81,8 @@ class Planner:
 
     def _question(self, question: Question, orders: Orders, session: Session) -> PreparedQuestion:
         """One question, from what was prepared for it earlier where that fits."""
+        if question.failure is not None:
+            raise question.failure
         earlier = question.prepared_in(orders)
         planned = plan(question.type, question.value, orders, self.max_answers)
         prepared = session.prepare(question.type, planned, earlier)
@@ -143,6 +145,8 @@ def check_readout(question_type: QuestionType[Any, Any], readout: object, max_an
         raise PluginError(name, "a readout's loc is no tuple of field names and positions")
     if not isinstance(readout.text, str) or readout.text != readout.text.strip():
         raise PluginError(name, "a readout's text is no string without outer white space")
+    if not isinstance(readout.options, tuple):
+        raise PluginError(name, f"a readout's options are a {type(readout.options).__name__}, not a tuple of Option")
     if not all(isinstance(option, Option) and isinstance(option.text, str) for option in readout.options):
         raise PluginError(name, "a readout's options are not all Option records with a text")
     count = len(readout.options)

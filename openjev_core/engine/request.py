@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from attrs import define, field, frozen
 
-from openjev_core.errors import MAX_PROBLEMS, Problem, RequestError
+from openjev_core.errors import MAX_PROBLEMS, PluginError, Problem, RequestError
 from openjev_core.orders import Orders, check_calibrated, checked_orders
 from openjev_core.plugins.problems import mismatch
 from openjev_core.plugins.structuring import QuestionConverter
@@ -38,15 +38,17 @@ class Question:
 
     Attributes:
         type: Its question type.
-        value: An instance of ``type.question``.
+        value: An instance of ``type.question``; ``None`` where that class failed.
         written: Its JSON, by which it is found again; ``None`` when it is not kept.
         prepared: What was last prepared for it, with the number of orders; one pair, since several threads may look.
+        failure: How its class failed to make the value, for whoever prepares it to raise.
     """
 
     type: QuestionType[Any, Any]
     value: Any
     written: bytes | None = field(default=None, eq=False, repr=False)
     prepared: tuple[Orders, PreparedQuestion] | None = field(default=None, eq=False, repr=False)
+    failure: PluginError | None = field(default=None, eq=False, repr=False)
 
     def prepared_in(self, orders: Orders) -> PreparedQuestion | None:
         """What was last prepared for it, if that was in so many orders."""
@@ -193,7 +195,10 @@ class Requests:
             if isinstance(value, (list, dict)) and len(value) > MAX_MEMBERS:
                 msg = f"has {len(value)} members; a field of a question takes at most {MAX_MEMBERS}"
                 raise RequestError.at((field_name,), msg, "too_long")
-        question_type, value = self.converter.question(data)
+        try:
+            question_type, value = self.converter.question(data)
+        except PluginError as error:
+            return Question(self.converter.types[error.type_name], None, failure=error)
         return Question(question_type, value, written)
 
 

@@ -29,7 +29,8 @@ def type_fault(question_type: object) -> str | None:
 
 def version_fault(question_type: QuestionType[Any, Any]) -> str | None:
     """The fault of a type that was written for another version of the contract; ``None`` without one."""
-    if question_type.api == CONTRACT_VERSION:
+    # True and 1.0 equal 1, and nobody means them.
+    if type(question_type.api) is int and question_type.api == CONTRACT_VERSION:
         return None
     return (
         f" was written for contract version {question_type.api!r}; "
@@ -45,6 +46,14 @@ def member_fault(question_type: QuestionType[Any, Any]) -> str | None:
     for role in ("readouts", "reduce", "suffix"):
         if not callable(getattr(question_type, role)):
             return f": its {role} cannot be called; give a function"
+    return members_fault(question_type)
+
+
+def members_fault(question_type: QuestionType[Any, Any]) -> str | None:
+    """The fault of labels or examples; ``None`` without one."""
+    for role in ("labels", "examples"):
+        if not isinstance(found := getattr(question_type, role), tuple):
+            return f": its {role} are {found!r}, which is no tuple; write `{role}=(..., )`"
     for label in question_type.labels:
         if not isinstance(label, str) or not label or label != label.strip():
             return f": its label {label!r} is no text without outer white space"

@@ -1,13 +1,18 @@
-"""What is wrong with a JSON value, in JSON's words and with its path."""
+"""What is wrong with a JSON value, in JSON's words and with its path; and what a plugin's code raised."""
 
 from __future__ import annotations
 
+import importlib
 import re
+import traceback
 import types
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import attr
 import attrs
+import pluggy
 from cattrs.errors import (
     AttributeValidationNote,
     BaseValidationError,
@@ -26,6 +31,15 @@ JSON_NAMES: Mapping[type, str] = {
     float: "a number",
     types.NoneType: "null",
 }
+
+MACHINERY = (
+    "<frozen importlib",
+    "<attrs generated",
+    "<cattrs generated",
+    *(str(Path(path).parent) for path in (importlib.__file__, pluggy.__file__, attr.__file__)),
+    str(Path(__file__).parents[1]),
+)
+"""Path prefixes of frames that are left out of a traceback, because they are not the plugin's own."""
 
 MAX_MESSAGE = 300
 """Characters of a class's own complaint that are passed on: validators quote the value that they were given."""
@@ -86,6 +100,13 @@ def complaint_of(error: BaseException) -> str:
     # attrs' own validators put the attribute, the rule and the value behind their message.
     by_validator = any(isinstance(arg, attrs.Attribute) for arg in error.args)
     return " ".join(str(error.args[0] if by_validator else error).split())
+
+
+def raised(error: BaseException) -> str:
+    """One line on what a plugin's code raised: its kind, its words, and the plugin's own line that raised it."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(MACHINERY)]
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {complaint_of(error) or 'no message'}{where}"
 
 
 def _field_named(msg: str, cls: type | None) -> Loc:

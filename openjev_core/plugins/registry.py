@@ -1,52 +1,45 @@
-"""The installed question types, and the outcome of loading each plugin.
+"""The question types that there are, and the outcome of loading each plugin.
 
 pluggy would drop the second of two plugins with one entry-point name without a word, give up the whole load on one
-broken import, and let a misspelt hook do nothing. So each entry point is loaded on its own, in a plugin manager of its
-own, and what happened to it is recorded.
+broken import, and let a misspelt hook do nothing. So each plugin is loaded on its own, in a plugin manager of its own,
+and what happened to it is recorded.
 """
 
 from __future__ import annotations
 
-import importlib
-import traceback
+import sys
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from importlib.metadata import EntryPoint
-from pathlib import Path
+from contextlib import redirect_stdout
 from types import MappingProxyType
 from typing import Any, Literal
 
-import attr
 import attrs
 import pluggy
 from attrs import frozen
 
 from openjev_core.observation import FinishedEvaluation
 from openjev_core.plugins import hookspecs
+from openjev_core.plugins.commands import checked_commands
 from openjev_core.plugins.contract import type_fault
-from openjev_core.plugins.declared import Unreadable, declared, identity_of, normalised
-from openjev_core.plugins.problems import complaint_of
+from openjev_core.plugins.declared import Source, declared, file_source, normalised
+from openjev_core.plugins.problems import raised
 from openjev_core.question import QuestionType
 
 Observer = Callable[[FinishedEvaluation], None]
-MACHINERY = (
-    "<frozen importlib",
-    "<attrs generated",
-    *(str(Path(path).parent) for path in (importlib.__file__, pluggy.__file__, attr.__file__, __file__)),
-)
-"""Path prefixes of frames that are left out of a failure's traceback, because they are not the plugin's own."""
 
 Status = Literal["loaded", "failed", "conflict", "blocked"]
 
 
 @frozen(kw_only=True)
 class PluginEntry:
-    """One entry point and the outcome of loading it.
+    """One plugin and the outcome of loading it.
 
     Attributes:
-        name: The entry point's name.
-        distribution: The distribution that declares it.
-        version: The distribution's version.
+        name: The entry point's name, or that of a plugin's file.
+        distribution: The distribution that declares it, or the file's path.
+        version: The distribution's version; ``file`` for a plugin that is one.
         status: ``loaded``; ``failed`` (see ``cause``); ``conflict`` (another plugin claims the same name);
             ``blocked`` (by ``OPENJEV_DISABLE_PLUGINS``).
         types: The question types that it adds; empty unless loaded.
@@ -98,18 +91,33 @@ class Registry:
         """The entries that failed or conflict with another."""
         return tuple(entry for entry in self.entries if entry.status in ("failed", "conflict"))
 
+    def without(self, causes: Mapping[str, str]) -> Registry:
+        """The same without some question types, each of which becomes a failure of its own.
+
+        Args:
+            causes: Name of a type to why it cannot be served.
+        """
+        entries: list[PluginEntry] = []
+        for entry in self.entries:
+            lost = [t.name for t in entry.types if t.name in causes]
+            entries.append(attrs.evolve(entry, types=tuple(t for t in entry.types if t.name not in causes)))
+            bare = attrs.evolve(entry, status="failed", types=(), observers=(), commands={})
+            entries.extend(attrs.evolve(bare, name=name, cause=causes[name]) for name in lost)
+        return Registry(tuple(entries), self.warnings)
+
     def distribution_of(self, type_name: str) -> str:
         """The distribution that gives the loaded type ``type_name``; ``KeyError`` when there is none."""
         return {t.name: entry.distribution for entry in self.entries for t in entry.types}[type_name]
 
 
-def load_registry(disabled: Collection[str] = ()) -> Registry:
+def load_registry(disabled: Collection[str] = (), files: Sequence[str] = ()) -> Registry:
     """Load every plugin that installed distributions declare.
 
     Args:
         disabled: Names of distributions whose plugins are not loaded.
+        files: Paths of further plugins, each a Python file.
     """
-    return registry_from(declared(hookspecs.PROJECT), disabled)
+    return registry_from([*declared(hookspecs.PROJECT), *map(file_source, files)], disabled)
 
 
 def registry_of(*types: QuestionType[Any, Any]) -> Registry:
@@ -123,14 +131,18 @@ def registry_of(*types: QuestionType[Any, Any]) -> Registry:
     return Registry((entry,))
 
 
-def registry_from(found: Iterable[EntryPoint | Unreadable], disabled: Collection[str] = ()) -> Registry:
-    """Load these entry points; see :func:`load_registry`."""
+def registry_from(found: Iterable[Source], disabled: Collection[str] = ()) -> Registry:
+    """Load these plugins; see :func:`load_registry`."""
     blocked = {normalised(name) for name in disabled}
-    entries = [
-        unreadable_entry(one, blocked) if isinstance(one, Unreadable) else load_entry(one, blocked)
-        for one in sorted(found, key=entry_order)
-    ]
-    entries = mark_conflicts(entries, lambda entry: [entry.name], "entry-point name")
+    entries: list[PluginEntry] = []
+    loaded = set()
+    for source in sorted(found, key=source_order):
+        if normalised(source.distribution) in blocked:
+            entries.append(blocked_entry(source))
+        elif source.target is None or source.target not in loaded:
+            # The same module twice is one plugin: an interrupted upgrade leaves the metadata of the release before.
+            loaded.add(source.target)
+            entries.append(load_entry(source))
     entries = mark_conflicts(entries, lambda entry: [t.name for t in entry.types], "question type")
     entries = mark_conflicts(entries, lambda entry: entry.commands, "command")
     return Registry(tuple(entries), idle_names(disabled, entries))
@@ -147,67 +159,44 @@ def idle_names(disabled: Iterable[str], entries: Iterable[PluginEntry]) -> tuple
     )
 
 
-def entry_order(found: EntryPoint | Unreadable) -> tuple[bool, str, str]:
+def is_own(distribution: str) -> bool:
+    """Whether a distribution is openjev itself."""
+    return normalised(distribution) == hookspecs.PROJECT
+
+
+def source_order(source: Source) -> tuple[Any, ...]:
     """The project's own first, then by name, so that a listing does not depend on installation order."""
-    if isinstance(found, Unreadable):
-        return True, found.identity.name, ""
-    distribution = identity_of(found.dist).name
-    return normalised(distribution) != hookspecs.PROJECT, distribution, found.name
+    return not is_own(source.distribution), source.fault is not None, source.distribution, source.name
 
 
-def blocked_entry(name: str, distribution: str, version: str) -> PluginEntry:
+def blocked_entry(source: Source) -> PluginEntry:
     """The entry of a plugin that is disabled."""
+    cause = "disabled by OPENJEV_DISABLE_PLUGINS"
     return PluginEntry(
-        name=name,
-        distribution=distribution,
-        version=version,
-        status="blocked",
-        cause="disabled by OPENJEV_DISABLE_PLUGINS",
+        name=source.name, distribution=source.distribution, version=source.version, status="blocked", cause=cause
     )
 
 
-def unreadable_entry(found: Unreadable, blocked: Collection[str]) -> PluginEntry:
-    """The entry of a distribution whose entry points cannot be read."""
-    entry = blocked_entry("unknown", found.identity.name, found.identity.version)
-    if normalised(found.identity.name) in blocked:
-        return entry
-    return attrs.evolve(entry, status="failed", cause=found.fault)
+def load_entry(source: Source) -> PluginEntry:
+    """Load one plugin. Whatever goes wrong becomes its status and cause.
 
-
-def load_entry(point: EntryPoint, blocked: Collection[str]) -> PluginEntry:
-    """Load one entry point. Whatever goes wrong becomes its status and cause."""
-    distribution = identity_of(point.dist)
-    entry = blocked_entry(point.name, distribution.name, distribution.version)
-    if normalised(distribution.name) in blocked:
+    What it prints goes to standard error: standard output is the command's, which may print JSON.
+    """
+    entry = attrs.evolve(blocked_entry(source), status="failed", cause=source.fault)
+    if source.fault is not None:
         return entry
-    if distribution.fault:
-        return attrs.evolve(entry, status="failed", cause=f"{distribution.fault}; reinstall {distribution.name}")
+    before = set(threading.enumerate())
     try:
-        contributed = contributions_of(loaded(point))
+        with redirect_stdout(sys.stderr):
+            contributed = contributions_of(source.load())
     except KeyboardInterrupt:  # a person's, who wants the program to end
         raise
     except BaseException as error:  # noqa: BLE001 - also a SystemExit: a plugin may raise anything; it is recorded and shown
-        return attrs.evolve(entry, status="failed", cause=describe(error, point))
+        return attrs.evolve(entry, cause=f"{source.target}: {raised(error)}")
+    if lingering := [t.name for t in threading.enumerate() if t not in before and not t.daemon]:
+        cause = f"{source.target}: it left threads running that keep the process from ending: {', '.join(lingering)}"
+        return attrs.evolve(entry, cause=f"{cause}; start them with daemon=True, or when they are needed")
     return attrs.evolve(entry, status="loaded", cause=None, **contributed)
-
-
-def loaded(point: EntryPoint) -> object:
-    """Import the object that an entry point names.
-
-    Raises:
-        ValueError: It names nothing.
-        BaseException: Whatever the import raises.
-    """
-    if not point.pattern.match(point.value):
-        raise ValueError('the entry point names no module; write `name = "package.module"`')
-    return point.load()
-
-
-def describe(error: BaseException, point: EntryPoint) -> str:
-    """One line on why a plugin did not load: its kind, its words, and the plugin's own line that raised it."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(MACHINERY)]
-    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{point.value}: {type(error).__name__}: {complaint_of(error) or 'no message'}{where}"
 
 
 def contributions_of(plugin: object) -> dict[str, Any]:
@@ -225,33 +214,19 @@ def contributions_of(plugin: object) -> dict[str, Any]:
     implemented = {caller.name for caller in manager.get_hookcallers(plugin) or ()}
     if not implemented:
         raise ValueError("no hook found: define `openjev_question_types` and decorate it with `openjev_core.hookimpl`")
-    hook = manager.hook.openjev_evaluation_finished
+
+    def returned(hook: pluggy.HookCaller) -> list[Any]:
+        results: list[Any] = hook()
+        if hook.name in implemented and not results:  # pluggy leaves out what returns nothing
+            raise TypeError(f"{hook.name} returned None; end it with `return`")
+        return results
+
+    finished = manager.hook.openjev_evaluation_finished
     return {
-        "types": checked_types(manager.hook.openjev_question_types()),
-        "observers": (lambda finished: hook(finished=finished),) if hook.name in implemented else (),
-        "commands": checked_commands(manager.hook.openjev_commands()),
+        "types": checked_types(returned(manager.hook.openjev_question_types)),
+        "observers": (lambda evaluation: finished(finished=evaluation),) if finished.name in implemented else (),
+        "commands": checked_commands(returned(manager.hook.openjev_commands)),
     }
-
-
-def checked_commands(returned: Iterable[object]) -> dict[str, Callable[..., None]]:
-    """The commands of one plugin.
-
-    Raises:
-        TypeError: The hook returned something else than names and functions.
-        ValueError: A name is that of one of openjev's own commands.
-    """
-    commands: dict[str, Callable[..., None]] = {}
-    for result in returned:
-        if not isinstance(result, Mapping):
-            raise TypeError(f"openjev_commands returned {type(result).__name__}; return a dict of name to function")
-        for name, function in result.items():
-            if not isinstance(name, str) or not callable(function):
-                maps = f"{name!r} to {type(function).__name__}"
-                raise TypeError(f"openjev_commands returned a dict that maps {maps}; return a dict of name to function")
-            if name in hookspecs.OWN_COMMANDS:
-                raise ValueError(f"the command {name!r} is one of openjev's own; choose another name")
-            commands[name] = function
-    return commands
 
 
 def checked_types(returned: Iterable[object]) -> tuple[QuestionType[Any, Any], ...]:
@@ -281,7 +256,7 @@ def checked_types(returned: Iterable[object]) -> tuple[QuestionType[Any, Any], .
 def mark_conflicts(
     entries: list[PluginEntry], claims: Callable[[PluginEntry], Iterable[str]], what: str
 ) -> list[PluginEntry]:
-    """Turn loaded entries that claim one name into conflicts that name every claimant."""
+    """Turn loaded entries that claim one name into conflicts that name every claimant. openjev's own keep theirs."""
     claimants: defaultdict[str, list[PluginEntry]] = defaultdict(list)
     for entry in entries:
         if entry.status == "loaded":
@@ -290,9 +265,10 @@ def mark_conflicts(
     marked = []
     for entry in entries:
         clash = next((c for c in claims(entry) if len(claimants[c]) > 1), None) if entry.status == "loaded" else None
-        if clash is not None:
-            owners = " and ".join(f"{e.distribution} {e.version}" for e in claimants[clash])
-            cause = f"the {what} {clash!r} is claimed by {owners}; uninstall or disable all but one"
-            entry = attrs.evolve(entry, status="conflict", types=(), observers=(), commands={}, cause=cause)  # noqa: PLW2901 - the marked entry
-        marked.append(entry)
+        if clash is None or is_own(entry.distribution):
+            marked.append(entry)
+            continue
+        owners = " and ".join(f"{e.distribution} {e.version}" for e in claimants[clash])
+        cause = f"the {what} {clash!r} is claimed by {owners}; uninstall or disable all but one"
+        marked.append(attrs.evolve(entry, status="conflict", types=(), observers=(), commands={}, cause=cause))
     return marked

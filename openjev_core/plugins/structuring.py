@@ -21,10 +21,14 @@ class QuestionConverter:
 
     Args:
         registry: The types.
+
+    Attributes:
+        types: Wire name to question type.
     """
 
     def __init__(self, registry: Registry) -> None:
-        self._types = dict(registry.types)
+        self.types = dict(registry.types)
+        self._failed = {entry.name for entry in registry.failures}
         self._converter = strict_converter()
 
     def question(self, data: Any) -> tuple[QuestionType[Any, Any], Any]:
@@ -47,9 +51,11 @@ class QuestionConverter:
         name = data["type"]
         if not isinstance(name, str):
             raise mismatch("a string", name).under("type")
-        question_type = self._types.get(name)
+        question_type = self.types.get(name)
         if question_type is None:
             msg = f"unknown question type {name[:80]!r}; installed: {self._installed()}"
+            if name in self._failed:
+                msg = f"question type {name!r} did not load, the log of the start says why; served: {self._installed()}"
             raise RequestError.at(("type",), msg, "unknown_type")
         fields = {key: value for key, value in data.items() if key != "type"}
         try:
@@ -84,7 +90,7 @@ class QuestionConverter:
         return {"type": question_type.name, **fields}
 
     def _installed(self) -> str:
-        return ", ".join(sorted(self._types)) or "none"
+        return ", ".join(sorted(self.types)) or "none"
 
 
 def plain_json(value: Any) -> Any:

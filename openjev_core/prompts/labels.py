@@ -19,10 +19,12 @@ class Labels:
     Attributes:
         by_position: ``(text, token id)`` of the engine's own labels, in order: ``A``, ``B``, ...
         own: The question types' own labels, text to token id.
+        refused: Those of them that are none with this model, text to why.
     """
 
     by_position: tuple[tuple[str, int], ...]
     own: Mapping[str, int]
+    refused: Mapping[str, str]
 
 
 def candidates() -> Iterator[str]:
@@ -41,10 +43,10 @@ def verify_labels(writer: PromptWriter, ending: Ending, count: int, own: Sequenc
         writer: Writes the model's prompts.
         ending: The real ending that a label follows.
         count: How many options a readout may have.
-        own: Labels that question types bring; all of them must do.
+        own: Labels that question types bring.
 
     Raises:
-        StartupError: Fewer than ``count`` do, or one of ``own`` does not. Lists what is missing.
+        StartupError: Fewer than ``count`` do. Lists what is missing.
     """
     check = LabelCheck.after(writer, ending)
     found: dict[str, int] = {}
@@ -65,13 +67,12 @@ def verify_labels(writer: PromptWriter, ending: Ending, count: int, own: Sequenc
             f"the tokenizer has {len(found)} labels of one token after the prompt's ending, and max_answers asks for "
             f"{count}; set OPENJEV_MAX_ANSWERS to {len(found)} or less. These are none: {missing}"
         )
-    own_ids = {text: check.token_of(text) for text in own}
-    if faults := [f"{text!r}: {outcome}" for text, outcome in own_ids.items() if isinstance(outcome, str)]:
-        raise StartupError(
-            f"labels of installed question types do not work with this model: {'; '.join(faults)}; "
-            "disable the plugin (OPENJEV_DISABLE_PLUGINS) or choose another model"
-        )
-    return Labels(tuple(found.items()), {text: int(token) for text, token in own_ids.items()})
+    outcomes = {text: check.token_of(text) for text in own}
+    return Labels(
+        tuple(found.items()),
+        {text: token for text, token in outcomes.items() if isinstance(token, int)},
+        {text: why for text, why in outcomes.items() if isinstance(why, str)},
+    )
 
 
 @frozen

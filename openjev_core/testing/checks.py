@@ -20,6 +20,7 @@ from openjev_core.distribution import confidence
 from openjev_core.engine.plan import check_readout, pull_readouts
 from openjev_core.errors import OpenJevError, PluginError, RequestError
 from openjev_core.plugins.contract import type_fault
+from openjev_core.plugins.problems import raised
 from openjev_core.plugins.registry import registry_of
 from openjev_core.plugins.structuring import QuestionConverter, json_fault
 from openjev_core.prompts.chat import ANSWER
@@ -117,10 +118,12 @@ def _round_trip(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
             fault = json_fault(wire)
             back = None if fault else converter.question(wire)[1]
         except OpenJevError as error:
-            yield Finding(rule, f"its JSON does not structure: {error}", "use types of JSON in the question class")
+            yield Finding(
+                rule, f"its JSON does not structure: {_said(error)}", "use types of JSON in the question class"
+            )
             continue
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is the finding
-            yield Finding(rule, f"it cannot be written as JSON: {_described(error)}", "use types of JSON in the class")
+            yield Finding(rule, f"it cannot be written as JSON: {raised(error)}", "use types of JSON in the class")
             continue
         if fault:
             yield Finding(rule, f"it holds {fault}", "use types of JSON in the question class")
@@ -137,7 +140,7 @@ def _readouts(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
             for readout in first:
                 check_readout(question_type, readout, MAX_ANSWERS)
         except OpenJevError as error:
-            yield Finding(rule, str(error), "an example is a valid question: mend it, or the readouts")
+            yield Finding(rule, _said(error), "an example is a valid question: mend it, or the readouts")
             continue
         if not first:
             yield Finding(rule, "there are none", "yield at least one Readout")
@@ -158,7 +161,7 @@ def _suffixes(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
             try:
                 words, again = (question_type.suffix(readout, labelled) for _ in range(2))
             except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is the finding
-                yield Finding(rule, f"it raised {_described(error)}", "write every readout that the type makes")
+                yield Finding(rule, f"it raised {raised(error)}", "write every readout that the type makes")
                 break
             if not isinstance(words, str) or words != words.strip():
                 yield Finding(rule, "it is no string without outer white space", "return the stripped text")
@@ -184,11 +187,11 @@ def _reducer(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
                 answers = [question_type.reduce(example, list(distributions)) for _ in range(2)]
                 bodies = [converter.answer(question_type, answer) for answer in answers]
             except PluginError as error:
-                yield Finding(rule, error.rule, f"return a {question_type.answer.__name__} that JSON can hold")
+                yield Finding(rule, _said(error), f"return a {question_type.answer.__name__} that JSON can hold")
                 break
             except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is the finding
                 fix = "answer every distribution: zeros, ties and certainty happen"
-                yield Finding(rule, f"it raised {_described(error)}", fix)
+                yield Finding(rule, f"it raised {raised(error)}", fix)
                 break
             if bodies[0] != bodies[1]:
                 yield Finding(rule, "two calls gave two answers", "depend on the arguments alone: no clock, no chance")
@@ -218,7 +221,7 @@ def _odd_requests(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
                     break
             except PluginError as error:
                 fix = f"refuse it: raise InvalidQuestion(msg, ({field.name!r},)), or type the field more narrowly"
-                yield Finding("errors", f"{field.name}={odd!r}: {error.rule}", fix)
+                yield Finding("errors", f"{field.name}={odd!r}: {_said(error)}", fix)
                 break
 
 
@@ -292,5 +295,9 @@ def _distribution(readout: Readout, probabilities: Sequence[float]) -> Distribut
     return Distribution(readout, tuple(probabilities), sure)
 
 
-def _described(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+def _said(error: OpenJevError) -> str:
+    """An error, with what the type's own code raised and where."""
+    if not isinstance(error, PluginError):
+        return str(error)
+    cause = error.__cause__
+    return error.rule if cause is None else f"{error.rule.removesuffix(type(cause).__name__)}{raised(cause)}"

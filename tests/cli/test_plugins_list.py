@@ -8,6 +8,7 @@ import types
 from importlib.metadata import EntryPoint, version
 
 import pytest
+import typer
 
 import openjev_core
 from openjev_core.cli.app import app
@@ -101,12 +102,24 @@ def test_a_plugins_command_runs_and_is_listed(openjev, adding):
     assert 2 == openjev("flop").exit_code
 
 
+def unknown_annotation(sides: complex) -> None:
+    """Nothing that a flag could be."""
+
+
 @pytest.mark.parametrize(
     ("commands", "cause"),
     [
         ({"serve": flip}, "the command 'serve' is one of openjev's own; choose another name"),
         ({"flip": "heads"}, "openjev_commands returned a dict that maps 'flip' to str; return a dict of name to"),
         ([flip], "openjev_commands returned list; return a dict of name to function"),
+        ({"grp": typer.Typer()}, "typer makes no command of the Typer that openjev_commands returned for 'grp': "),
+        ({"flip": unknown_annotation}, "typer makes no command of the function that openjev_commands returned for"),
+        ({"--help": flip}, "'--help' is no name for a command: a lower-case letter, then letters, digits, - or _"),
+        ({"a b": flip}, "'a b' is no name for a command"),
+        ({"": flip}, "'' is no name for a command"),
+        ({"flip\n": flip}, "'flip\\n' is no name for a command"),
+        ({"Flip": flip}, "'Flip' is no name for a command"),
+        ({7: flip}, "openjev_commands returned a dict that maps 7 to function"),
     ],
 )
 def test_commands_that_cannot_be_added_are_listed_with_their_cause(openjev, adding, commands, cause):
@@ -114,6 +127,7 @@ def test_commands_that_cannot_be_added_are_listed_with_their_cause(openjev, addi
     row = listed(openjev)["coin"]
     assert "failed" == row["status"]
     assert cause in row["cause"]
+    assert 0 == openjev("--help").exit_code
 
 
 def test_no_plugin_can_take_the_name_of_a_command():

@@ -123,7 +123,7 @@ def counted_planner(count, **changes):
     counted = evolve(
         types["choice"], readouts=lambda question: [count.append(question), *types["choice"].readouts(question)][1:]
     )
-    planner.requests.converter._types["choice"] = counted
+    planner.requests.converter.types["choice"] = counted
     return planner
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import pytest
-from attrs import evolve
+from attrs import evolve, field, frozen
 from scripted_backend import ScriptedBackend, preferring, scripted_engine
 from until import until
 
 from openjev_core.engine.observers import Observers
-from openjev_core.errors import BackendError, InvalidQuestion, PluginError, RequestError
+from openjev_core.errors import BackendError, InvalidQuestion, PluginError, RequestError, StartupError
 from openjev_core.plugins.registry import load_registry
 
 pytestmark = pytest.mark.anyio
@@ -79,6 +79,51 @@ async def test_with_partial_the_others_are_answered(changes, rule, calls):
     assert {"type": "broken", "x_error": {"error_type": "plugin_error", "message": message}} == evaluation.answers["q"]
     assert {"q": rule} == evaluation.failures
     assert calls == evaluation.usage.output_tokens
+
+
+@frozen(kw_only=True)
+class Fragile:
+    criteria: list[str] = field()
+
+    @criteria.validator
+    def _check(self, attribute, value):
+        raise KeyError(attribute)
+
+
+async def test_a_question_class_that_raises_fails_by_its_name():
+    engine = scripted_engine(None, broken(question=Fragile, examples=()), TYPES["noul"])
+    rule = "its question class raised KeyError"
+    with pytest.raises(PluginError, match=f"question type 'broken' failed: {rule}"):
+        await engine.evaluate(state="S.", questions={"q": ASKED, "fine": FINE})
+    evaluation = await engine.evaluate(state="S.", questions={"q": ASKED, "fine": FINE}, partial=True)
+    assert {"q": rule} == evaluation.failures
+    assert 0.5 == evaluation.answers["fine"]["noul"]
+    assert "plugin_error" == evaluation.answers["q"]["x_error"]["error_type"]
+
+
+LABELLED = {"labels": ("Unsure",)}
+
+
+async def test_a_type_whose_labels_the_model_lacks_fails_by_its_name(caplog):
+    engine = scripted_engine(None, broken(**LABELLED), TYPES["noul"])
+    assert ["noul"] == list(engine.registry.types)
+    (failure,) = engine.registry.failures
+    cause = (
+        "question type 'broken' of direct has labels that do not work with openjev/scripted: "
+        "'Unsure' (it is 6 tokens); declare labels of one token, or choose another model"
+    )
+    assert ("broken", "direct", cause) == (failure.name, failure.distribution, failure.cause)
+    assert f"not served: {cause}" in caplog.text
+    assert 0.5 == (await engine.evaluate(state="S.", questions={"fine": FINE})).answers["fine"]["noul"]
+    with pytest.raises(RequestError) as refused:
+        engine.structure({"model": "jev-latest", "state": "S.", "questions": {"q": ASKED}})
+    told = "questions.q.type: question type 'broken' did not load, the log of the start says why; served: noul"
+    assert told == str(refused.value)
+
+
+def test_with_no_type_left_there_is_no_engine():
+    with pytest.raises(StartupError, match="no question type is left: question type 'broken' of direct has labels"):
+        scripted_engine(None, broken(**LABELLED))
 
 
 async def test_with_partial_and_nothing_else_it_is_an_error():

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
 from chatml_model import CHATML
 from scripted_backend import ScriptedBackend, scripted_engine
 
 from openjev_core.errors import RequestError, StartupError
-from openjev_core.plugins.registry import load_registry
 
 
 @pytest.mark.parametrize(
@@ -44,12 +42,6 @@ async def test_the_longest_prompt_leaves_room_for_its_answer():
 def test_more_answers_than_labels():
     with pytest.raises(StartupError, match="set OPENJEV_MAX_ANSWERS to 702 or less"):
         scripted_engine(max_answers=1000)
-
-
-def test_a_types_label_that_is_no_token():
-    noul = evolve(load_registry().types["noul"], labels=("Yes", "No", "Perhaps not"))
-    with pytest.raises(StartupError, match=r"'Perhaps not': it is \d+ tokens; disable the plugin"):
-        scripted_engine(None, noul)
 
 
 def test_a_template_that_takes_no_question():

@@ -142,6 +142,19 @@ def test_each_break_is_found(rule, msg, question_type, tokenizers):
     assert all(finding.fix for finding in found)
 
 
+def dividing(question):
+    return [1 / 0]
+
+
+def test_a_finding_names_the_line_that_raised(tokenizers):
+    line = dividing.__code__.co_firstlineno + 1
+    raised = f"readouts raised ZeroDivisionError: division by zero (test_contract_checks.py:{line})"
+
+    found = findings(broken(readouts=dividing), tokenizers)
+
+    assert raised in found[0].msg
+
+
 def test_a_right_type_has_no_findings(tokenizers):
     assert [] == findings(COIN, tokenizers)
 

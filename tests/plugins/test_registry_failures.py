@@ -75,6 +75,21 @@ FAULTS = {
     "no function": (working(reduce="None"), "its reduce cannot be called"),
     "an upper-case name": (working(name="'Coin'"), "ValueError: 'name' must match regex"),
     "a name with a line break": (working(name="'coin\\n'"), "ValueError: 'name' must match regex"),
+    "a hook without return": (
+        WORKING.replace("return [question_type()]", "[question_type()]"),
+        "TypeError: openjev_question_types returned None; end it with `return`",
+    ),
+    "another hook without return": (
+        WORKING.replace("openjev_question_types", "openjev_commands").replace("return [question_type()]", "pass"),
+        "TypeError: openjev_commands returned None; end it with `return`",
+    ),
+    "a true version": (working(api="True"), "contract version True; this openjev speaks version 1"),
+    "a version with a point": (working(api="1.0"), "contract version 1.0; this openjev speaks version 1"),
+    "one label": (working(labels="'Yes'"), "question type 'coin': its labels are 'Yes', which is no tuple; write"),
+    "one example": (
+        working(examples="Question(instructions='?')"),
+        "question type 'coin': its examples are Question(instructions='?'), which is no tuple",
+    ),
     "a label with white space": (working(labels="(' Yes',)"), "its label ' Yes' is no text without outer white space"),
     "an example of another kind": (working(examples="('x',)"), "an example is a str; give instances of Question"),
 }
@@ -151,7 +166,7 @@ def test_an_entry_point_without_a_module(site):
     install(site, "openjev-coin", WORKING)
     next(site.glob("openjev_coin*/entry_points.txt")).write_text("[openjev]\ncoin = \n")
     (failure,) = load_registry().failures
-    assert 'the entry point names no module; write `name = "package.module"`' in failure.cause
+    assert 'the entry point names no module; write `coin = "package.module"`' in failure.cause
 
 
 def test_a_name_that_disables_nothing_is_a_warning(site):
@@ -174,16 +189,35 @@ def test_a_module_that_is_not_there(site):
     assert "No module named 'openjev_coin'" in failure.cause
 
 
-def test_two_distributions_with_one_entry_point_name(site):
+def test_two_distributions_may_give_their_entry_points_one_name(site):
     install(site, "openjev-coin", WORKING, entry_point="coin")
     install(site, "other-coin", working(name="'other'"), version="9", entry_point="coin")
     registry = load_registry()
+    assert BUILT_IN | {"coin", "other"} == set(registry.types)
+
+
+def test_two_entries_that_load_one_module_are_one(site):
+    install(site, "openjev-coin", WORKING, entry_point="coin")
+    points = next(site.glob("openjev_coin-*/entry_points.txt"))
+    points.write_text(points.read_text() + "again = openjev_coin\n")
+    registry = load_registry()
+    assert BUILT_IN | {"coin"} == set(registry.types)
+    assert ["again"] == [entry.name for entry in registry.entries if entry.distribution == "openjev-coin"]
+
+
+@pytest.mark.parametrize("folder", ["~penjev-0.0.9.dist-info", "openjev_before-0.0.9.dist-info"])
+@pytest.mark.parametrize("metadata", [b"Name: openjev\nVersion: 0.0.9\n", b"\xff", None])
+def test_what_an_interrupted_upgrade_leaves_behind_takes_nothing(site, folder, metadata):
+    """pip renames what it removes; other tools leave a second folder of the same project."""
+    info = site / folder
+    info.mkdir()
+    (info / "entry_points.txt").write_text("[openjev]\nnoul = openjev_noul\nchoice = openjev_choice\n")
+    if metadata is not None:
+        (info / "METADATA").write_bytes(metadata)
+    registry = load_registry()
     assert BUILT_IN == set(registry.types)
-    assert [("openjev-coin", "conflict"), ("other-coin", "conflict")] == [
-        (e.distribution, e.status) for e in registry.failures
-    ]
-    for failure in registry.failures:
-        assert "the entry-point name 'coin' is claimed by openjev-coin 1.0 and other-coin 9" in failure.cause
+    assert () == registry.failures
+    assert {"openjev"} == {registry.distribution_of(name) for name in BUILT_IN}
 
 
 def test_two_plugins_with_one_type_name(site):
@@ -195,12 +229,15 @@ def test_two_plugins_with_one_type_name(site):
         assert "the question type 'coin' is claimed by openjev-coin 1.0 and other-coin 9" in failure.cause
 
 
-def test_a_plugin_that_claims_a_built_in_name_takes_nothing_in_silence(site):
-    install(site, "openjev-evil", working(name="'noul'"))
+@pytest.mark.parametrize("name", sorted(BUILT_IN))
+def test_a_plugin_that_claims_a_built_in_name_does_not_get_it(site, name):
+    install(site, "openjev-evil", working(name=repr(name)))
     registry = load_registry()
-    assert "noul" not in registry.types
-    assert {"openjev", "openjev-evil"} == {entry.distribution for entry in registry.failures}
-    assert BUILT_IN == set(load_registry(["openjev-evil"]).types)
+    assert BUILT_IN == set(registry.types)
+    assert "openjev" == registry.distribution_of(name)
+    (failure,) = registry.failures
+    assert ("openjev-evil", "conflict") == (failure.distribution, failure.status)
+    assert f"the question type {name!r} is claimed by openjev 0.1.0 and openjev-evil 1.0" in failure.cause
 
 
 @pytest.mark.parametrize("name", ["openjev-coin", "openjev_coin", "OpenJev.Coin", "openjev--coin"])
