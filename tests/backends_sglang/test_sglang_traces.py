@@ -14,8 +14,8 @@ import httpx
 import orjson
 import pytest
 
+from openjev_core.backends.replies import error_text
 from openjev_core.backends.sglang import wire
-from openjev_core.backends.sglang.client import error_text
 from openjev_core.errors import BackendError, BackendUnavailable
 
 BESIDE = Path(__file__).parents[3] / "shared" / "traces" / "sglang-0.5.19"

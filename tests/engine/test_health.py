@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from scripted_backend import ScriptedBackend, scripted_engine
 
+from openjev_core.backends import fanout
 from openjev_core.backends.llamacpp import backend as llamacpp_backend
-from openjev_core.backends.sglang import backend as sglang_backend
 from openjev_core.engine import health
 from openjev_core.errors import BackendError, BackendUnavailable
 
@@ -96,5 +96,5 @@ async def test_one_who_stops_asking_does_not_keep_others_from_it(monkeypatch):
 
 async def test_a_backend_has_judged_itself_before_patience_ends():
     """A busy one passes its own check by what it answered meanwhile; cut off before, it never would."""
-    assert sglang_backend.CHECK_TIMEOUT < health.PATIENCE
+    assert fanout.CHECK_TIMEOUT < health.PATIENCE
     assert llamacpp_backend.CHECK_WAIT + llamacpp_backend.CHECK_TIMEOUT < health.PATIENCE

@@ -13,8 +13,8 @@ import orjson
 from openjev_core.backends.protocol import Branch, Tokenizer
 from openjev_core.backends.sglang.backend import SGLangBackend
 from openjev_core.backends.sglang.client import SGLangClient
-from openjev_core.backends.sglang.slots import Slots
 from openjev_core.backends.sglang.wire import PROMPT_SLACK, SGLangFacts, parse_one, text_body
+from openjev_core.backends.slots import Slots
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded, StartupError
 from openjev_core.settings import Settings
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -12,6 +11,7 @@ from attrs import frozen
 from msgspec import Struct
 
 from openjev_core.backends.protocol import Branch, Reading
+from openjev_core.backends.replies import decode, message_of
 from openjev_core.distribution import label_mass
 from openjev_core.errors import BackendError, BackendUnavailable
 
@@ -23,6 +23,7 @@ FIXED_FIELDS = (
     b'"return_logprob":true,"logprob_start_len":-1,"top_logprobs_num":0}'
 )
 
+PATH = "/generate"
 PROMPT_SLACK = 7
 """The longest prompt is the context length less this (measured on 0.5.19, both front ends)."""
 
@@ -54,11 +55,14 @@ def single_body(prompt: bytes, labels: bytes, rid: str) -> bytes:
     return b'{"rid":"%b","input_ids":[%b],"token_ids_logprob":%b,%b' % (rid.encode(), prompt, labels, FIXED_FIELDS)
 
 
-def batch_body(prefix: bytes, branches: Sequence[Branch], rid: str) -> bytes:
-    """The body for several branches of one prefix; SGLang calls them ``rid_0``, ``rid_1``, ..."""
+def batch_body(before: bytes, branches: Sequence[Branch], rid: str) -> bytes:
+    """The body for several branches of one prefix, given as the beginning of a JSON array's inside.
+
+    SGLang calls them ``rid_0``, ``rid_1``, ...
+    """
     return b'{"rid":"%b","input_ids":[%b],"token_ids_logprob":[%b],%b' % (
         rid.encode(),
-        b",".join([b"[%b,%b]" % (prefix, branch.suffix_json) for branch in branches]),
+        b",".join([b"[%b%b]" % (before, branch.suffix_json) for branch in branches]),
         b",".join([branch.labels_json for branch in branches]),
         FIXED_FIELDS,
     )
@@ -75,7 +79,7 @@ def parse_one(body: bytes) -> Element:
     Raises:
         BackendError: It is not what ``/generate`` returns.
     """
-    element: Element = decode(ONE, body)
+    element: Element = decode(ONE, body, server="SGLang", path=PATH)
     return element
 
 
@@ -85,29 +89,10 @@ def parse_many(body: bytes, size: int) -> list[Element]:
     Raises:
         BackendError: It is not what ``/generate`` returns for that many.
     """
-    elements: list[Element] = decode(MANY, body)
+    elements: list[Element] = decode(MANY, body, server="SGLang", path=PATH)
     if len(elements) != size:
         raise BackendError(f"SGLang answered {len(elements)} prompts of a batch of {size}")
     return elements
-
-
-def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
-    """``body`` as the decoder's type.
-
-    ``NaN`` and ``-Infinity``, which Python's own encoder writes, are taken too, so that they are judged as values.
-
-    Raises:
-        BackendError: It is of another type, or no JSON; says where it differs.
-    """
-    try:
-        return decoder.decode(body)
-    except msgspec.ValidationError as error:
-        raise BackendError(f"SGLang's answer is not what /generate returns: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        try:
-            return msgspec.convert(json.loads(body), decoder.type)
-        except (ValueError, RecursionError):  # msgspec's ValidationError is a ValueError
-            raise BackendError(f"SGLang's answer is not JSON: {error}") from None
 
 
 def read_element(element: Element, labels: tuple[int, ...], *, rid: str, prompt_tokens: int) -> Reading:
@@ -218,10 +203,3 @@ def longest_prompt(server: Mapping[str, Any]) -> int | None:
         pool - 1 if pool else None,
     ]
     return min((limit for limit in limits if limit), default=None)
-
-
-def message_of(error: Any) -> str:
-    """The words of an error object, in whichever of its shapes, cut to a line."""
-    while isinstance(error, dict):
-        error = error.get("message") or error.get("error") or error.get("detail") or "no reason given"
-    return " ".join(str(error).split())[:300]

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from openjev_core.backends.sglang.slots import Slots
+from openjev_core.backends.slots import Slots
 
 pytestmark = pytest.mark.anyio
 
