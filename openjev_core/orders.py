@@ -38,7 +38,7 @@ def available_orders(readout: Readout) -> int:
 
 
 def orders_of(readout: Readout, wanted: Orders) -> tuple[Order, ...]:
-    """The orders to read: as many as are wanted and as the readout allows.
+    """The orders to read: as many as are wanted and as the readout allows; none of an option alone, which is certain.
 
     One order is the given one. Of a rubric, two are as given and reversed. More than one of unordered options are
     rotations of their *canonical* order, sorted by text (by key where texts are alike), in steps as even as their
@@ -48,6 +48,8 @@ def orders_of(readout: Readout, wanted: Orders) -> tuple[Order, ...]:
     are other prompts.
     """
     given = tuple(range(len(readout.options)))
+    if len(given) == 1:
+        return ()
     allowed = available_orders(readout)
     count = min(wanted, allowed) if isinstance(wanted, int) else allowed
     if count == 1:

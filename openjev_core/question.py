@@ -60,7 +60,8 @@ class Readout:
     Attributes:
         text: The question's words, without outer white space. What the readouts of one question share should stand
             first and what differs last: the engine reads a shared beginning once.
-        options: From 2 to the server's ``max_answers`` options, in their given order.
+        options: From 1 to the server's ``max_answers`` options, in their given order. One alone is certain: it is not
+            read, and its distribution is (1,).
         key: The plugin's own handle, to recognise the readout in ``reduce``.
         loc: Where in the question an error about this readout points, such as ``("criteria",)``.
         ordered: The order carries meaning (a rubric). Only that order and its reverse are shown, and ``confidence``

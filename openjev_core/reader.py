@@ -39,7 +39,7 @@ class OrderReading:
 
 @frozen
 class PlannedReadout:
-    """A readout, and the orders in which its options are to be shown."""
+    """A readout, and the orders in which its options are to be shown: none where there is one option to choose from."""
 
     readout: Readout
     orders: tuple[Order, ...]

@@ -52,7 +52,7 @@ DECISION_SCHEMAS: dict[str, Any] = {
         "oneOf": [
             kind("predicate", {"instructions": CONTENT}, {"name": NAME}),
             kind("choice", {"instructions": CONTENT, "choices": listed(CHOICE, 2)}, {"name": NAME}),
-            kind("score", {"instructions": CONTENT, "levels": listed(LEVEL, 2)}, {"name": NAME}),
+            kind("score", {"instructions": CONTENT, "levels": listed(LEVEL, 1)}, {"name": NAME}),
         ]
     },
     "DecisionRequest": obj(

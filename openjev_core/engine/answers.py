@@ -16,6 +16,9 @@ from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.question import Distribution, QuestionType
 from openjev_core.reader import OrderReading, PreparedQuestion
 
+CERTAIN = (1.0,)
+"""The probabilities of an option that stands alone, which nothing is read for."""
+
 
 @frozen
 class Reducer:
@@ -92,6 +95,9 @@ class Reducer:
     ) -> Iterator[Distribution]:
         """One distribution per readout, its orders averaged."""
         for readout, read in zip(prepared.readouts, readings, strict=True):
+            if not read:
+                yield Distribution(readout.planned.readout, CERTAIN, 1.0)
+                continue
             scores = self.scorer.scores(type_name, readout, read, priors)
             probabilities = average_orders(scores, self.temperature)
             yield Distribution(

@@ -14,6 +14,9 @@ from openjev_core.orders import Orders, check_available, orders_of
 from openjev_core.question import Option, QuestionType, Readout
 from openjev_core.reader import PlannedReadout, PreparedQuestion, Reader, Session
 
+MAX_CERTAIN = 1000
+"""Readouts of one option in a question. They cost no tokens, so no other limit would end a type that asks for ever."""
+
 
 @frozen
 class Prepared:
@@ -101,11 +104,16 @@ def plan(
         RequestError: The question makes no sense, or asks for too few or too many options.
         PluginError: The type broke its contract.
     """
-    found = False
+    found = certain = 0
     for readout in pull_readouts(question_type, question):
         check_readout(question_type, readout, max_answers)
-        yield PlannedReadout(readout, orders_of(readout, orders))
-        found = True
+        planned = PlannedReadout(readout, orders_of(readout, orders))
+        certain += not planned.orders
+        if certain > MAX_CERTAIN:
+            msg = f"asks for more than {MAX_CERTAIN} readouts of one option, whose answers are certain"
+            raise RequestError.at(readout.loc, msg, "option_count")
+        yield planned
+        found += 1
     if not found:
         raise PluginError(question_type.name, "readouts gave none")
 
@@ -150,8 +158,8 @@ def check_readout(question_type: QuestionType[Any, Any], readout: object, max_an
     if not all(isinstance(option, Option) and isinstance(option.text, str) for option in readout.options):
         raise PluginError(name, "a readout's options are not all Option records with a text")
     count = len(readout.options)
-    if count < 2 or (max_answers is not None and count > max_answers):  # noqa: PLR2004 - one option is no question
-        accepted = "2 or more options" if max_answers is None else f"2 to {max_answers} options (max_answers)"
+    if count < 1 or (max_answers is not None and count > max_answers):
+        accepted = "1 or more options" if max_answers is None else f"1 to {max_answers} options (max_answers)"
         msg = f"a {name} question takes {accepted}, found {count}"
         raise RequestError.at(readout.loc, msg, "option_count")
     check_keys_and_labels(question_type, readout)

@@ -58,9 +58,11 @@ class PreparedReader:
             typed = [(request.questions[name].type, question) for name, question in questions.items()]
             priors, spent = await self.priors.priors(typed)
 
-        with self.admission.reading(prepared.branches):
-            async with session:
-                readings = await read_all(session, questions)
+        readings: Readings = {name: [[] for _ in question.readouts] for name, question in questions.items()}
+        if prepared.branches:  # there are none where every question leaves one option
+            with self.admission.reading(prepared.branches):
+                async with session:
+                    readings = await read_all(session, questions)
         usage, prefill, seconds = session.usage, session.prefill, session.reading
         if spent is not None:
             usage = evolve(
@@ -86,12 +88,13 @@ async def read_all(session: Session, questions: Mapping[str, PreparedQuestion]) 
         Share(question, index, 0, len(readout.planned.orders))
         for question in questions.values()
         for index, readout in enumerate(question.readouts)
+        if readout.planned.orders
     ]
     readings: dict[str, list[list[OrderReading]]] = {name: [] for name in questions}
     read = iter(await session.read(shares))
     for name, question in questions.items():
         for readout in question.readouts:
-            found = next(read)
+            found = next(read) if readout.planned.orders else []
             check_reading(found, len(readout.planned.orders), len(readout.planned.readout.options))
             readings[name].append(found)
     return readings

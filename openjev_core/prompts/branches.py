@@ -75,7 +75,8 @@ class BranchedQuestion:
 
     def __attrs_post_init__(self) -> None:
         suffixes = [variant.branch.suffix for readout in self.readouts for variant in readout.variants]
-        object.__setattr__(self, "shared", worth_sharing(suffixes) if len(self.readouts) >= SHARING_READOUTS else 0)
+        sharing = sum(1 for readout in self.readouts if readout.variants)
+        object.__setattr__(self, "shared", worth_sharing(suffixes) if sharing >= SHARING_READOUTS else 0)
         object.__setattr__(self, "suffix_tokens", tuple(map(len, suffixes)))
 
 

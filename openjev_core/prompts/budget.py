@@ -48,7 +48,7 @@ class Budget:
     def afford(self, suffixes: Collection[int]) -> bool:
         """Spend branches of so many own tokens each, if all of them have room."""
         total = self.total + len(suffixes) * self.prefix + sum(suffixes)
-        longest = self.prefix + max(suffixes) + 1
+        longest = self.prefix + max(suffixes, default=0) + 1
         if longest > self.limits.max_input_tokens or total > self.limits.max_total_input_tokens:
             return False
         self.total = total

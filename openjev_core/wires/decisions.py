@@ -35,6 +35,9 @@ from openjev_core.wires.decision_shapes import (
 TYPES = {"predicate": "noul", "choice": "choice", "score": "score"}
 """Question types of this wire, and the installed ones that answer them."""
 
+FEWEST_CHOICES = 2
+"""Choices of a question; a score may have one level."""
+
 REQUIRED = ("model", "input", "questions")
 
 Question = Predicate | Choice | Score
@@ -222,8 +225,11 @@ def choice_criteria(question: Choice) -> dict[str, str]:
     """What the model reads for each value, by position: its description, or the value itself where there is none.
 
     Raises:
-        RequestError: Two values are equal and of one type.
+        RequestError: There are fewer than this wire allows, or two values are equal and of one type.
     """
+    if len(question.choices) < FEWEST_CHOICES:
+        msg = f"a choice takes {FEWEST_CHOICES} choices or more, found {len(question.choices)}"
+        raise RequestError.at(("choices",), msg, "option_count")
     seen: set[tuple[type, str | bool]] = set()
     criteria: dict[str, str] = {}
     for index, choice in enumerate(question.choices):

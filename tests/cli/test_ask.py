@@ -141,8 +141,8 @@ def test_settings_are_flags(openjev, file):
         (request(questions={}), "openjev: questions: a request takes 1 to 64 questions"),
         (request(questions={"q": {"type": "bogus"}}), "openjev: questions.q.type: unknown question type 'bogus'"),
         (
-            request(questions={"q": {"type": "choice", "criteria": {"a": None}}}),
-            "openjev: questions.q.criteria: a choice question takes 2 to 64 options (max_answers), found 1",
+            request(questions={"q": {"type": "choice", "criteria": {}}}),
+            "openjev: questions.q.criteria: a choice question takes 1 to 64 options (max_answers), found 0",
         ),
         (
             request(questions={"q": {"type": "score", "criteria": {"a": None, "b": None}}}),

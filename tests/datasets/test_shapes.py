@@ -232,7 +232,7 @@ def test_every_bad_row_is_named():
         row(2, {"q": {"type": "noul", "instruction": "So?"}}),
         row(3, {"q": {"type": "bogus"}}),
         row(4, {"q": CHOICE}),
-        row(5, {"q": {"type": "choice", "criteria": {"one": None}}}),
+        row(5, {"q": {"type": "choice", "criteria": {}}}),
     ]
 
     with pytest.raises(RequestError) as refused:
@@ -243,7 +243,7 @@ def test_every_bad_row_is_named():
     assert told[1].startswith("data.jsonl line 2: questions.q.instruction: unknown field")
     assert told[2].startswith("data.jsonl line 3: questions.q.type: unknown question type 'bogus'")
     assert told[3].startswith("data.jsonl line 4: questions.q.type: is a choice here and a noul in data.jsonl line 1")
-    assert "data.jsonl line 5: questions.q.criteria: a choice question takes 2 or more options, found 1" == told[4]
+    assert "data.jsonl line 5: questions.q.criteria: a choice question takes 1 or more options, found 0" == told[4]
     assert 5 == len(told)
 
 

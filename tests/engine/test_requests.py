@@ -91,15 +91,14 @@ def evaluated(value, engine=ENGINE):
 LATE = [
     (document(questions={"q": {"type": "noul"}}), ("questions", "q", "instructions"), "it has neither"),
     (
-        document(questions={"q": {"type": "choice", "criteria": {"a": None}}}),
+        document(questions={"q": {"type": "choice", "criteria": {}}}),
         ("questions", "q", "criteria"),
-        "a choice question takes 2 to 5 options (max_answers), found 1",
+        "a choice question takes 1 to 5 options (max_answers), found 0",
     ),
-    (document(questions={"q": {"type": "choice", "criteria": {}}}), ("questions", "q", "criteria"), "found 0"),
     (
         document(questions={"q": {"type": "score", "criteria": list("abcdef")}}),
         ("questions", "q", "criteria"),
-        "a score question takes 2 to 5 options (max_answers), found 6",
+        "a score question takes 1 to 5 options (max_answers), found 6",
     ),
     (document(state="x" * 5000), ("state",), "over the limit max_input_tokens of 2000"),
     (document(state=[{"role": "user", "content": ["x"]}]), ("state", 0, "content", 0), "expected a text part"),

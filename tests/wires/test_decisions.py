@@ -215,7 +215,8 @@ WRONG = [
         "an earlier choice has this value",
     ),
     ({"questions": of_choices("a", 1)}, "questions[0].choices[1].value", "expected a string"),
-    ({"questions": of_choices("a")}, "questions[0].choices", "found 1"),
+    ({"questions": of_choices("a")}, "questions[0].choices", "takes 2 choices or more, found 1"),
+    ({"questions": [{**SCORE, "levels": []}]}, "questions[0].levels", "found 0"),
     ({"questions": of_choices(*map(str, range(65)))}, "questions[0].choices", "found 65"),
     (
         {"questions": [{**SCORE, "levels": [{"label": "a"}, {"description": "b"}]}]},
