@@ -114,6 +114,63 @@ def test_json_that_is_none(playground, text, said):
     assert said in message
 
 
+def test_a_problem_goes_when_its_field_is_edited(playground):
+    page = playground.page
+    page.fill("[aria-label='Name of question 2']", "")
+    page.fill("[aria-label='Name of question 3']", "")
+    not_sent(playground)
+    notice = page.locator("#evaluation [role=alert]")
+    assert 2 == notice.locator("li").count()
+    page.fill("[aria-label='Name of question 2']", "team")
+    assert ["Name of question 3"] == list(playground.problems())
+    assert 1 == notice.locator("li").count()
+    page.fill("[aria-label='Name of question 3']", "frustration")
+    assert {} == playground.problems()
+    assert 0 == notice.count()
+
+
+def test_a_problem_of_the_whole_state_stands_at_its_text(playground):
+    detail = [{"loc": ["body", "state"], "msg": "no state of mine", "type": "value_error"}]
+    playground.page.route("**/v1/systemone", lambda route: route.fulfill(status=422, json={"detail": detail}))
+    refused(playground)
+    assert ["no state of mine"] == list(playground.problems().values())
+    assert "state-text" == playground.page.evaluate("document.activeElement.className")
+
+
+def test_problems_show_whichever_tab_is_open(playground):
+    playground.page.fill("[aria-label='Name of question 2']", "")
+    for press in ("#link", "#save"):
+        playground.page.click("#tab-code")
+        playground.page.click(press)
+        playground.page.wait_for_selector("#evaluation [role=alert]", state="visible")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("<html>A proxy says hello.</html>", "the server answered 200 with no JSON object"),
+        ("[]", "The server sent no answer to this question."),
+        ('{"model": "toy", "answers": {}}', "The server sent no answer to this question."),
+        ("null", "the server answered 200 with no JSON object"),
+    ],
+)
+def test_a_reply_that_is_none_is_said_to_be_one(playground, body, said):
+    playground.page.route("**/v1/systemone", lambda route: route.fulfill(status=200, body=body))
+    playground.page.keyboard.press("Control+Enter")
+    playground.page.wait_for_selector(f"#evaluation >> text={said}")
+
+
+def test_the_server_is_reachable_again_after_a_success(playground):
+    page = playground.page
+    page.route("**/health", lambda route: route.fulfill(status=502))
+    page.route("**/v1/systemone", lambda route: route.fulfill(status=502))
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#model[data-status=unavailable]")
+    page.unroute_all()
+    playground.run()
+    page.wait_for_selector("#model[data-status=ok]")
+
+
 def test_names_that_clash_or_lack(playground):
     page = playground.page
     page.fill("[aria-label='Name of question 2']", "wants_refund")
@@ -128,6 +185,16 @@ def test_names_that_clash_or_lack(playground):
     choice.get_by_label("Criteria, name 2").fill("technical")
     playground.run()
     assert {} == playground.problems()
+
+
+def test_an_option_may_have_the_empty_name_once(playground):
+    choice = playground.cards.nth(1)
+    choice.get_by_label("Criteria, name 2").fill("")
+    playground.run()
+    choice.get_by_label("Criteria, name 3").fill("")
+    assert {"Criteria, name 3": "this name stands twice; names must differ"} == not_sent(playground)
+    choice.get_by_label("Criteria, value 3", exact=True).fill("")
+    assert {"Criteria, name 3": "this row is empty; fill it in or remove it"} == not_sent(playground)
 
 
 def test_rows_left_empty(playground):

@@ -91,12 +91,12 @@ export function chooseExample(examples) {
 const STAYS = 8000;
 let leaving;
 
-/** Say something in passing, with a way to undo it if there is one. */
-export function say(message, undo = null) {
+/** Say something in passing, with something to do about it if there is any: to undo it, as a rule. */
+export function say(message, act = null, name = "Undo") {
   const place = document.getElementById("toast");
   const hide = () => place.replaceChildren();
   const button =
-    undo &&
+    act &&
     h(
       "button",
       {
@@ -104,11 +104,11 @@ export function say(message, undo = null) {
         on: {
           click: () => {
             hide();
-            undo();
+            act();
           },
         },
       },
-      "Undo",
+      name,
     );
   place.replaceChildren(h("div", { class: "toast" }, h("span", {}, message), button));
   clearTimeout(leaving);

@@ -30,8 +30,9 @@ export function requestOf(draft, nodes) {
   const report = (path, message) => problems.push({ path, message });
   const state = stateOf(draft.state, report);
   const questions = new Map();
-  for (const { id, type, fields } of draft.questions) {
-    const path = ["questions", id];
+  for (const [index, { id, type, fields }] of draft.questions.entries()) {
+    // A question is addressed by its number, since two may have one name.
+    const path = ["questions", index];
     if (id === "") report(path, "a name is needed here: the answer comes under it");
     else if (questions.has(id)) report(path, "two questions have this name; names must differ");
     questions.set(id, new Map([["type", type], ...toTree(nodes.get(type), fields, path, report, true)]));
@@ -67,9 +68,9 @@ function messagesTree(messages) {
   );
 }
 
-/** Messages as the JSON editor shows them. */
-export function messagesJson(messages) {
-  return write(messagesTree(messages), 2);
+/** What the JSON or the chat editor holds, as JSON. */
+export function jsonOf({ mode, json, messages }) {
+  return mode === "chat" ? write(messagesTree(messages), 2) : json;
 }
 
 /** The messages that a JSON text holds; null when it is no chat, or one with more than the chat editor shows. */

@@ -13,6 +13,8 @@ export function svg(name, attributes = {}, ...children) {
 }
 
 function built(element, { on = {}, data = {}, ...attributes }, children) {
+  // What a person writes has the direction of its own script; code has none.
+  if (/^(textarea|input)$/.test(element.localName) && !/\bcode\b/.test(attributes.class ?? "")) element.dir = "auto";
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name === "value") element.value = value;

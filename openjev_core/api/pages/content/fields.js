@@ -181,6 +181,7 @@ function map(node, draft, set, changed, label) {
         },
       });
       container.dataset.part = row[0];
+      container.dataset.row = index;
       const setValue = (value) => {
         row[1] = value;
         changed();

@@ -110,9 +110,11 @@ export const KINDS = {
     isEmpty: (_, draft) => draft.length === 0,
     toTree: (node, draft, path, report) => {
       const members = new Map();
-      for (const [key, value] of draft) {
-        if (key === "") report([...path, key], "a name is needed here; fill it in or remove the row");
-        else if (members.has(key)) report([...path, key], "this name stands twice; names must differ");
+      for (const [index, [key, value]] of draft.entries()) {
+        // A row is addressed by its number, since two rows may have one name.
+        if (key === "" && isEmpty(node.value, value))
+          report([...path, index], "this row is empty; fill it in or remove it");
+        else if (members.has(key)) report([...path, index], "this name stands twice; names must differ");
         members.set(key, toTree(node.value, value, [...path, key], report, true));
       }
       return members;

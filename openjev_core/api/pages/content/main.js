@@ -5,11 +5,15 @@ import { askForKey, chooseExample, say } from "./dialogs.js";
 import { draftFrom, emptyDraft, requestOf, reviveDraft } from "./draft.js";
 import { h } from "./element.js";
 import { examplesFor } from "./examples.js";
-import { write } from "./json-tree.js";
-import { clearProblems, showProblems } from "./problems.js";
+import { parse, write } from "./json-tree.js";
+import { failureNotice, stoppedNotice } from "./failures.js";
+import { History } from "./history.js";
+import { recognised, saveFile, takeDrops, textOf } from "./intake.js";
+import { clearProblems, forgetProblem, problemNotice } from "./problems.js";
 import { promptsView } from "./prompts-view.js";
 import { showQuestions } from "./question-list.js";
 import { evaluationView, milliseconds } from "./results.js";
+import { runsView } from "./runs-view.js";
 import { Refusal, Service } from "./service.js";
 import { asCurl, asJson, asPython } from "./snippets.js";
 import { showState } from "./state-editor.js";
@@ -24,26 +28,30 @@ const form = at("request");
 const service = new Service(askForKey);
 
 class Playground {
-  constructor(description) {
+  constructor(description, history) {
+    this.history = history;
     this.types = typesOf(description);
     this.nodes = new Map([...this.types].map(([name, { node }]) => [name, node]));
     this.examples = examplesFor(this.types, description);
     this.draft = emptyDraft();
     this.running = null;
-    this.shownRequest = null;
+    this.shown = null;
     this.previewed = null;
     this.keeps = true;
     this.tabs = tabs("Results", [
       { id: "answers", name: "Answers", panel: at("answers") },
       { id: "prompts", name: "Prompts", panel: at("prompts"), shown: () => this.preview() },
+      { id: "runs", name: "Runs", panel: at("runs"), shown: () => this.showRuns() },
       { id: "code", name: "Code", panel: at("code"), shown: () => this.showCode() },
     ]);
     at("results").prepend(this.tabs.list);
   }
 
   async start() {
-    await this.load();
+    const fromLink = await this.load();
     this.showDraft();
+    const last = this.history.entries.find(({ reply }) => reply !== null);
+    if (last && !fromLink) this.showAnswers(last);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.runOrStop();
@@ -58,6 +66,14 @@ class Playground {
     addEventListener("pagehide", () => this.settle());
     at("examples").addEventListener("click", () => this.offerExamples());
     at("link").addEventListener("click", () => this.copyLink());
+    at("open").addEventListener("click", () => at("file").click());
+    at("file").addEventListener("change", () => this.openFile(at("file").files[0]));
+    at("save").addEventListener("click", () => this.save());
+    takeDrops((file) => this.openFile(file));
+    addEventListener("hashchange", async () => {
+      if (await this.openLink()) this.showDraft();
+    });
+    form.addEventListener("input", ({ target }) => forgetProblem(target));
     at("key").addEventListener("click", () => service.changeKey().then(() => this.showKey()));
     at("orders").addEventListener("change", () => {
       this.draft.orders = at("orders").value;
@@ -71,7 +87,7 @@ class Playground {
     this.showHealth();
   }
 
-  /** The request in the link, else what was stored, else the first example. */
+  /** The request in the link, else what was stored, else the first example. Returns whether it is the link's. */
   async load() {
     const kept = stored();
     const { draft, lost } = reviveDraft(kept, this.nodes);
@@ -79,19 +95,31 @@ class Playground {
     else this.draft = draft;
     if (lost > 0)
       say(`${lost} stored question${lost === 1 ? "" : "s"} could not be shown: the server’s types have changed`);
-    let text;
+    return this.openLink();
+  }
+
+  async openLink() {
+    let opened = false;
     try {
-      text = await linked();
-      if (text === null) return;
+      const text = await linked();
+      if (text === null) return false;
       this.replace(draftFrom(text, this.nodes), "Opened the request of the link");
+      opened = true;
     } catch (error) {
       say(`The link’s request cannot be shown: ${error.message}`);
     }
     forgetLink();
+    return opened;
   }
 
+  /** Work on another draft. The one before stays among the runs, unless it is there or nobody wrote it. */
   replace(draft, message) {
     const before = this.draft;
+    const request = write(requestOf(before, this.nodes).request);
+    const known = [...this.history.entries, ...this.examples].map((one) => one.request);
+    const written = before.questions.length > 0 || before.state.text !== "" || before.state.json !== "";
+    if (written && !known.some((one) => write(parse(one)) === request))
+      this.history.add({ draft: before, request, reply: null });
     this.draft = draft;
     say(message, () => {
       this.draft = before;
@@ -99,10 +127,38 @@ class Playground {
     });
   }
 
+  async openFile(file) {
+    at("file").value = "";
+    if (!file) return;
+    try {
+      this.bring(await recognised(await textOf(file), this.nodes), `Opened ${file.name}`);
+    } catch (error) {
+      say(`${file.name} cannot be opened: ${error.message}`);
+    }
+  }
+
+  /** Show what a person has brought. */
+  bring(found, message) {
+    this.replace(found.draft ?? { ...this.draft, state: found.state }, message);
+    this.showDraft();
+    if (found.kind !== "run") return;
+    const entry = this.history.add(found);
+    this.history.pin(entry);
+    this.showAnswers(entry);
+    this.tabs.select("answers");
+  }
+
+  /** A person who pastes a whole request into the state may mean to open it. */
+  async pasted(text) {
+    const found = await recognised(text, this.nodes).catch(() => null);
+    if (found !== null && found.kind !== "state")
+      say("That is a whole request", () => this.bring(found, "Opened the request that was pasted"), "Open it");
+  }
+
   showDraft() {
     clearProblems(form);
     const changed = () => this.changed();
-    showState(at("state"), this.draft.state, changed);
+    showState(at("state"), this.draft.state, { changed, say, pasted: (text) => this.pasted(text) });
     showQuestions(at("questions"), this.draft.questions, this.types, changed, say);
     const orders = at("orders");
     if (![...orders.options].some(({ value }) => value === this.draft.orders))
@@ -124,14 +180,55 @@ class Playground {
       this.keeps = false;
       say("This browser does not keep the request: a reload will lose it");
     }
-    this.requestText = write(requestOf(this.draft, this.nodes).request);
+    this.request = write(requestOf(this.draft, this.nodes).request);
     this.showStale();
     if (!at("code").hidden) this.showCode();
     if (!at("prompts").hidden) this.showPreview();
   }
 
   showStale() {
-    at("stale").hidden = this.shownRequest === null || this.shownRequest === this.requestText;
+    at("stale").hidden = this.shown === null || this.shown.request === this.request;
+  }
+
+  /** Show the answers of a run, compared with the pinned one. */
+  showAnswers(entry) {
+    this.shown = entry;
+    const pinned = this.history.pinned;
+    const before = pinned === null || pinned.id === entry.id ? null : pinned.reply.body.answers;
+    at("evaluation").replaceChildren(evaluationView(parse(entry.request).get("questions"), entry.reply, before));
+    this.showStale();
+  }
+
+  /** Say something above the answers, which stay. */
+  notify(notice) {
+    at("evaluation").replaceChildren(notice, ...at("evaluation").querySelectorAll(".evaluation"));
+  }
+
+  showRuns() {
+    const view = runsView(this.history, {
+      open: (entry) => this.openRun(entry),
+      save: ({ request, reply }) => saveFile("run.json", runText(request, reply)),
+      changed: () => {
+        this.showRuns();
+        if (this.shown !== null) this.showAnswers(this.shown);
+      },
+    });
+    at("runs").replaceChildren(...view);
+  }
+
+  openRun(entry) {
+    const { draft, lost } = reviveDraft(entry.draft, this.nodes);
+    const some = lost === 0 ? "" : `, without ${lost} of its questions: the server’s types have changed`;
+    this.replace(draft, `Opened an earlier run${some}`);
+    this.showDraft();
+    if (entry.reply === null) return;
+    this.showAnswers(entry);
+    this.tabs.select("answers");
+  }
+
+  save() {
+    const request = this.checked();
+    if (request !== null) saveFile("request.json", `${asJson(request)}\n`);
   }
 
   showCode() {
@@ -162,11 +259,12 @@ class Playground {
   }
 
   /** The request, when nothing in it is known to be wrong; else null, with the problems shown. */
-  checked(summary) {
+  checked() {
     clearProblems(form);
     const { request, problems } = requestOf(this.draft, this.nodes);
     if (problems.length === 0) return request;
-    showProblems(form, summary, problems);
+    this.tabs.select("answers");
+    this.notify(problemNotice(form, problems));
     return null;
   }
 
@@ -179,19 +277,24 @@ class Playground {
     this.settle();
     this.tabs.select("answers");
     const panel = at("evaluation");
-    const request = this.checked(panel);
+    const request = this.checked();
     if (request === null) return;
+    const draft = structuredClone(this.draft);
     this.busy(new AbortController());
     panel.classList.add("waiting");
     try {
-      const reply = await service.post("v1/systemone", write(request), this.running.signal);
-      panel.replaceChildren(evaluationView(request, reply));
-      this.shownRequest = write(request);
-      tell(`Answered ${request.get("questions").size} questions in ${milliseconds(reply.milliseconds)}`);
+      const { body, headers, milliseconds: taken } = await service.post(
+        "v1/systemone",
+        write(request),
+        this.running.signal,
+      );
+      const reply = { body, headers: Object.fromEntries(headers), milliseconds: taken };
+      this.showAnswers(this.history.add({ draft, request: write(request), reply }));
+      tell(`Answered ${request.get("questions").size} questions in ${milliseconds(taken)}`);
       if (matchMedia("(max-width: 60rem)").matches) at("results").scrollIntoView({ block: "start" });
+      if (at("model").dataset.status !== "ok") this.showHealth();
     } catch (error) {
-      this.shownRequest = null;
-      showFailure(panel, error);
+      this.notify(error.name === "AbortError" ? stoppedNotice() : failureNotice(form, error));
       if (error instanceof Refusal && (error.status === null || error.status >= 500)) this.showHealth();
     } finally {
       panel.classList.remove("waiting");
@@ -212,7 +315,7 @@ class Playground {
   async preview() {
     this.settle();
     const panel = at("prompt-list");
-    const request = this.checked(panel);
+    const request = this.checked();
     if (request === null) return;
     const text = write(request);
     if (this.previewed?.text !== text) {
@@ -230,7 +333,7 @@ class Playground {
               " to see them here.",
             ),
           );
-        } else showFailure(panel, error);
+        } else panel.replaceChildren(failureNotice(form, error));
         return;
       } finally {
         this.showKey();
@@ -243,7 +346,7 @@ class Playground {
     if (this.previewed === null) return;
     const form = document.querySelector("[name=prompt-form]:checked").value;
     const view = promptsView(this.previewed.preview, form);
-    const stale = this.previewed.text !== this.requestText;
+    const stale = this.previewed.text !== this.request;
     const again = h(
       "p",
       { class: "notice" },
@@ -267,30 +370,15 @@ class Playground {
   }
 
   async copyLink() {
-    const request = this.checked(at("evaluation"));
+    const request = this.checked();
     if (request !== null)
       await copy(await linkTo(write(request)), "Link copied. It holds the request, not the answers or the key");
   }
 }
 
-function showFailure(panel, error) {
-  if (error.name === "AbortError") {
-    panel.replaceChildren(h("p", { class: "notice" }, "Stopped."));
-  } else if (error instanceof Refusal && error.problems !== null) {
-    showProblems(
-      form,
-      panel,
-      error.problems.map(({ loc, msg }) => ({ path: loc.slice(1), message: msg })),
-    );
-  } else {
-    const refused = error instanceof Refusal;
-    const title = refused ? (error.status === null ? "No answer" : `Error ${error.status}`) : "This page has failed";
-    const request = error.requestId ? h("p", {}, `request ${error.requestId}`) : null;
-    panel.replaceChildren(
-      h("div", { class: "notice bad", role: "alert" }, h("h3", {}, title), h("p", {}, error.message), request),
-    );
-    if (!refused) throw error;
-  }
+/** A run as a file. Digits and the order of keys are those of the request that was sent. */
+function runText(request, reply) {
+  return `{"request": ${request},\n"reply": ${JSON.stringify(reply)}}\n`;
 }
 
 /** For those who cannot see that something has changed. */
@@ -299,7 +387,8 @@ function tell(message) {
 }
 
 try {
-  await new Playground(await service.get("openapi.json")).start();
+  const [description, history] = await Promise.all([service.get("openapi.json"), History.open()]);
+  await new Playground(description, history).start();
 } catch (error) {
-  showFailure(at("evaluation"), error);
+  at("evaluation").replaceChildren(failureNotice(form, error));
 }

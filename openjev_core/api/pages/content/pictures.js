@@ -71,7 +71,7 @@ function barList(entries, marked) {
     return h(
       "li",
       { class: name === marked ? "bar-row best" : "bar-row" },
-      h("span", { class: "bar-name" }, name === "" ? "(empty)" : name),
+      h("span", { class: "bar-name", dir: "auto" }, name === "" ? "(empty)" : name),
       h("span", { class: "bar-number", title: String(probability) }, percent(probability)),
       h("span", { class: "bar-track" }, bar),
     );
@@ -91,30 +91,42 @@ function ladder({ score, legend, probabilities }) {
   const entries = distributionOf(probabilities);
   if (entries === null || typeof score !== "number" || legend === null || typeof legend !== "object") return null;
   const top = entries.length - 1;
+  const highest = Math.max(...entries.map(([, probability]) => probability));
+  const deviation = Math.sqrt(entries.reduce((sum, [level, p]) => sum + p * (Number(level) - score) ** 2, 0));
   const rungs = entries
     .map(([level, probability]) => {
       const bar = h("span", { class: "bar", "aria-hidden": "true" });
       bar.style.setProperty("--share", probability);
       return h(
         "li",
-        { class: Math.round(score) === Number(level) ? "rung best" : "rung" },
+        { class: probability === highest ? "rung best" : "rung" },
         h("span", { class: "rung-level" }, level),
-        h("span", { class: "rung-name" }, shown(legend[level])),
+        h("span", { class: "rung-name", dir: "auto" }, shown(legend[level])),
         h("span", { class: "bar-number", title: String(probability) }, percent(probability)),
         h("span", { class: "bar-track" }, bar),
       );
     })
     .reverse();
+  const fromTop = (level) => (top - Math.min(top, Math.max(0, level)) + 0.5) / entries.length;
+  const range = h("span", { class: "range" });
+  range.style.setProperty("--from-top", fromTop(score + deviation));
+  range.style.setProperty("--to-top", fromTop(score - deviation));
   const marker = h("span", { class: "marker" });
-  marker.style.setProperty("--from-top", (top - score + 0.5) / entries.length);
+  marker.style.setProperty("--from-top", fromTop(score));
   return h(
     "div",
     { class: "picture" },
-    h("p", { class: "figure" }, h("strong", { title: String(score) }, score.toFixed(2)), ` expected, of 0 to ${top}`),
+    h(
+      "p",
+      { class: "figure" },
+      h("strong", { title: String(score) }, score.toFixed(2)),
+      ` expected, of 0 to ${top}; `,
+      h("span", { title: "One standard deviation to either side" }, `± ${deviation.toFixed(2)}`),
+    ),
     h(
       "div",
       { class: "ladder" },
-      h("div", { class: "rail", "aria-hidden": "true" }, marker),
+      h("div", { class: "rail", "aria-hidden": "true" }, range, marker),
       h("ol", { class: "rungs" }, rungs),
     ),
   );
@@ -143,11 +155,11 @@ function plain(value) {
     return h(
       "ul",
       { class: "pills" },
-      value.map((one) => h("li", {}, String(one))),
+      value.map((one) => h("li", { dir: "auto" }, String(one))),
     );
   }
   if (value === null || typeof value === "object") return h("pre", { class: "code" }, JSON.stringify(value, null, 2));
-  return h("span", { class: typeof value === "number" ? "number" : "text" }, String(value));
+  return h("span", { class: typeof value === "number" ? "number" : "text", dir: "auto" }, String(value));
 }
 
 function shown(value) {

@@ -48,7 +48,7 @@ export function showQuestions(container, questions, types, changed, removed) {
   function card(question, index) {
     const type = types.get(question.type);
     const name = `question ${index + 1}`;
-    const item = h("li", { class: "card question", data: { part: question.id } });
+    const item = h("li", { class: "card question", data: { part: question.id, row: index } });
     const id = h("input", {
       type: "text",
       class: "question-id",

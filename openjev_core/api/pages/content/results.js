@@ -2,14 +2,19 @@
 
 import { h } from "./element.js";
 import { write } from "./json-tree.js";
+import { differences } from "./compare.js";
 import { confidenceOf, pictureOf, restOf } from "./pictures.js";
 
 const PHASES = ["prepare", "prefill", "branches"];
 
-/** The view of a finished evaluation. `request` is the tree that was sent, `reply` what came back. */
-export function evaluationView(request, reply) {
-  const questions = [...request.get("questions")];
-  const cards = questions.map(([id, question]) => answerCard(id, question, own(reply.body.answers, id)));
+/** The view of a finished evaluation. `questions` is the tree of those that were sent, `reply` what came back, `before` the
+ *  pinned run's answers or null. */
+export function evaluationView(questions, reply, before) {
+  const answers = reply.body.answers ?? {};
+  const cards = [...questions].map(([id, question]) => {
+    const answer = own(answers, id);
+    return answerCard(id, question, answer, answer && before && differences(own(before, id), answer));
+  });
   return h("div", { class: "evaluation" }, summary(reply), h("ol", { class: "cards" }, cards));
 }
 
@@ -18,30 +23,30 @@ function own(object, key) {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-function answerCard(id, question, answer) {
+function answerCard(id, question, answer, compared) {
   const asked = question.get("instructions");
   const body =
     answer === undefined
       ? h("p", { class: "notice bad" }, "The server sent no answer to this question.")
-      : answerBody(answer);
+      : answerBody(answer, compared);
   return h(
     "li",
     { class: "card answer" },
     h(
       "div",
       { class: "card-head" },
-      h("h3", { class: "answer-id" }, id),
+      h("h3", { class: "answer-id", dir: "auto" }, id),
       h("span", { class: "tag" }, question.get("type")),
       answer && confidenceOf(answer),
     ),
     asked === undefined || asked === null
       ? null
-      : h("p", { class: "asked" }, typeof asked === "string" ? asked : write(asked)),
+      : h("p", { class: "asked", dir: "auto" }, typeof asked === "string" ? asked : write(asked)),
     body,
   );
 }
 
-function answerBody(answer) {
+function answerBody(answer, compared) {
   if (answer.x_error) return h("p", { class: "notice bad" }, `${answer.x_error.error_type}: ${answer.x_error.message}`);
   const rest = restOf(answer).map(([name, value]) =>
     h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "object" ? JSON.stringify(value) : String(value))),
@@ -49,6 +54,7 @@ function answerBody(answer) {
   return [
     pictureOf(answer),
     rest.length > 0 ? h("dl", { class: "facts" }, rest) : null,
+    compared,
     h(
       "details",
       { class: "more" },
@@ -59,22 +65,24 @@ function answerBody(answer) {
 }
 
 function summary({ body, headers, milliseconds }) {
-  const cached = headers.get("x-openjev-cached-tokens");
+  const cached = headers["x-openjev-cached-tokens"];
+  const prefix = headers["x-openjev-prefix-tokens"];
+  const { input_tokens: input, output_tokens: output } = body.usage ?? {};
   const facts = [
     ["model", body.model],
-    ["input tokens", count(body.usage.input_tokens)],
+    ["input tokens", count(input)],
     [
       "of them cached",
-      cached === null ? "not reported" : `${count(Number(cached))} (${share(Number(cached), body.usage.input_tokens)})`,
+      cached === undefined ? "not reported" : `${count(Number(cached))} (${share(Number(cached), input)})`,
     ],
-    ["shared prefix", `${count(Number(headers.get("x-openjev-prefix-tokens")))} tokens`],
-    ["output tokens", count(body.usage.output_tokens)],
-    ["request", headers.get("x-typesafe-request-id")],
+    ["shared prefix", prefix === undefined ? "not reported" : `${count(Number(prefix))} tokens`],
+    ["output tokens", count(output)],
+    ["request", headers["x-typesafe-request-id"]],
   ];
   return h(
     "section",
     { class: "summary", "aria-label": "Cost of the evaluation" },
-    timing(headers.get("server-timing") ?? "", milliseconds),
+    timing(headers["server-timing"] ?? "", milliseconds),
     h(
       "dl",
       { class: "facts" },
@@ -131,7 +139,7 @@ export function milliseconds(duration) {
 }
 
 function count(number) {
-  return number.toLocaleString("en");
+  return typeof number === "number" ? number.toLocaleString("en") : "not reported";
 }
 
 function share(part, whole) {

@@ -59,7 +59,7 @@ export class Service {
       const started = performance.now();
       const { response, text } = await this.#fetched(path, { ...options, headers });
       const milliseconds = performance.now() - started;
-      if (response.ok) return { body: JSON.parse(text), text, headers: response.headers, milliseconds };
+      if (response.ok) return { body: jsonOf(response, text), headers: response.headers, milliseconds };
       if (response.status === 401 && (await this.changeKey(this.#key !== null))) continue;
       throw refusalOf(response, text);
     }
@@ -76,14 +76,22 @@ export class Service {
   }
 }
 
+/** The object that a reply holds. Throws a Refusal where it holds none: a proxy's page, say. */
+function jsonOf(response, text) {
+  let body;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    body = null;
+  }
+  if (body !== null && typeof body === "object") return body;
+  const what = `the server answered ${response.status} with no JSON object`;
+  throw new Refusal(response.status, what, null, response.headers.get("x-typesafe-request-id"));
+}
+
 function refusalOf(response, text) {
   const requestId = response.headers.get("x-typesafe-request-id");
-  let detail;
-  try {
-    detail = JSON.parse(text).detail;
-  } catch {
-    return new Refusal(response.status, `the server answered ${response.status} with no JSON`, null, requestId);
-  }
+  const { detail } = jsonOf(response, text);
   if (Array.isArray(detail)) return new Refusal(response.status, "the request has problems", detail, requestId);
   return new Refusal(response.status, detail?.message ?? `the server answered ${response.status}`, null, requestId);
 }

@@ -40,6 +40,7 @@ export function asPython(request, url, keyed) {
     `client = TypeSafeClient(`,
     `    base_url=${JSON.stringify(base)},`,
     keyed ? '    api_key=os.environ["OPENJEV_API_KEY"],' : '    api_key="unused",  # this server asks for none',
+    "    timeout=120.0,  # the client by itself waits 10 seconds",
     ")",
     "response = client.system_one(",
     `    model=${writePython(request.get("model"))},`,

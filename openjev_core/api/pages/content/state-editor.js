@@ -1,13 +1,14 @@
 // The state: text, JSON, or a chat with roles.
 
-import { MODES, messagesFrom, messagesJson, ROLES } from "./draft.js";
+import { jsonOf, MODES, messagesFrom, ROLES } from "./draft.js";
 import { h, icon, iconButton } from "./element.js";
-import { parse } from "./json-tree.js";
+import { parse, write } from "./json-tree.js";
 
 const NAMES = { text: "Text", json: "JSON", chat: "Chat" };
 
-/** Shows a draft's state in `container` and edits it in place. */
-export function showState(container, state, changed) {
+/** Shows a draft's state in `container` and edits it in place. `say` tells a person what could not be done; `pasted` is
+ *  called with a text that was pasted into an empty editor. */
+export function showState(container, state, { changed, say, pasted }) {
   const body = h("div", { class: "state-body" });
   const switches = MODES.map((mode) =>
     h(
@@ -25,14 +26,15 @@ export function showState(container, state, changed) {
   );
 
   function turnTo(mode) {
-    carryOver(state, mode);
+    const problem = carryOver(state, mode);
     state.mode = mode;
     show();
     changed();
+    if (problem !== null) say(problem);
   }
 
   function show() {
-    body.replaceChildren(state.mode === "chat" ? chat(state.messages, changed) : area(state, changed));
+    body.replaceChildren(state.mode === "chat" ? chat(state.messages, changed) : area(state, changed, pasted));
   }
 
   show();
@@ -47,21 +49,42 @@ export function showState(container, state, changed) {
   );
 }
 
-/** What one editor holds goes to the other where that one is empty and can show it. */
+/** What one editor holds goes to the next where that one is empty. Returns why it cannot, or null. */
 function carryOver(state, mode) {
-  const chatIsEmpty = state.messages.every(({ text }) => text === "");
-  if (state.mode === "chat" && mode === "json" && state.json.trim() === "" && !chatIsEmpty)
-    state.json = messagesJson(state.messages);
-  if (state.mode === "json" && mode === "chat" && chatIsEmpty) {
-    try {
-      state.messages = messagesFrom(parse(state.json)) ?? state.messages;
-    } catch {
-      // Half-written JSON stays where it is.
-    }
+  const empty = {
+    text: state.text === "",
+    json: state.json.trim() === "",
+    chat: state.messages.every(({ text }) => text === ""),
+  };
+  if (empty[state.mode] || !empty[mode]) return null;
+  let tree;
+  try {
+    tree = state.mode === "text" ? textTree(state.text) : parse(jsonOf(state));
+  } catch {
+    return "The JSON is not finished, so that it stays in its own editor";
+  }
+  if (mode === "text") state.text = typeof tree === "string" ? tree : write(tree, 2);
+  else if (mode === "json") state.json = write(tree, 2);
+  else if (typeof tree === "string") state.messages = [{ role: "user", text: tree }];
+  else {
+    const messages = messagesFrom(tree);
+    if (messages === null)
+      return "The chat editor shows messages of a role and a text alone; this state stays in its own editor";
+    state.messages = messages;
+  }
+  return null;
+}
+
+/** A text as JSON: itself where it is JSON already, else a string. */
+function textTree(text) {
+  try {
+    return parse(text);
+  } catch {
+    return text;
   }
 }
 
-function area(state, changed) {
+function area(state, changed, pasted) {
   const isJson = state.mode === "json";
   const field = h("textarea", {
     rows: 7,
@@ -76,6 +99,10 @@ function area(state, changed) {
       input: () => {
         state[isJson ? "json" : "text"] = field.value;
         changed();
+      },
+      paste: (event) => {
+        if (field.selectionEnd - field.selectionStart === field.value.length)
+          pasted(event.clipboardData.getData("text/plain"));
       },
     },
   });

@@ -31,10 +31,14 @@ export async function linkTo(requestText) {
   return new URL(FRAGMENT + code, document.baseURI).href;
 }
 
-/** The request that this page's link carries, or null. Throws when it is no whole link. */
-export async function linked() {
-  if (!location.hash.startsWith(FRAGMENT)) return null;
-  const code = location.hash.slice(FRAGMENT.length).replaceAll("-", "+").replaceAll("_", "/");
+/** The request that a link of a playground carries, or null. Throws when it is no whole link. */
+export async function linked(link = location.href) {
+  const start = link.indexOf(FRAGMENT);
+  if (start < 0) return null;
+  const code = link
+    .slice(start + FRAGMENT.length)
+    .replaceAll("-", "+")
+    .replaceAll("_", "/");
   const packed = Uint8Array.from(atob(code), (character) => character.charCodeAt(0));
   const bytes = await through(packed, new DecompressionStream("deflate-raw"));
   return new TextDecoder("utf-8", { fatal: true }).decode(bytes);

@@ -1,0 +1,108 @@
+"""Pictures say what the numbers say, and no text breaks the page."""
+
+from __future__ import annotations
+
+import pytest
+from playground_page import Playground
+
+pytestmark = pytest.mark.browser
+
+LEVELS = ["Calm and friendly", "Slightly annoyed", "Clearly frustrated", "Furious"]
+
+
+@pytest.fixture
+def playground(toy, open_page):
+    return Playground(open_page(f"{toy.url}/playground"))
+
+
+def shown_score(playground, probabilities):
+    """The picture of a score with these probabilities."""
+    score = sum(level * p for level, p in enumerate(probabilities))
+    answer = {
+        "type": "score",
+        "score": score,
+        "legend": {str(level): text for level, text in enumerate(LEVELS)},
+        "probabilities": {str(level): p for level, p in enumerate(probabilities)},
+        "confidence": 0.5,
+    }
+    body = {"model": "toy", "answers": {"frustration": answer}, "usage": {"input_tokens": 1, "output_tokens": 1}}
+    playground.page.route("**/v1/systemone", lambda route: route.fulfill(json=body))
+    playground.page.keyboard.press("Control+Enter")
+    playground.page.wait_for_selector("#evaluation .rung")
+    return playground.answers.nth(2)
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "best", "figure"),
+    [
+        ([0.1, 0.1, 0.3, 0.5], ["Furious"], "2.20 expected, of 0 to 3; ± 0.98"),
+        ([0.5, 0.0, 0.0, 0.5], ["Furious", "Calm and friendly"], "1.50 expected, of 0 to 3; ± 1.50"),
+        ([0.0, 1.0, 0.0, 0.0], ["Slightly annoyed"], "1.00 expected, of 0 to 3; ± 0.00"),
+    ],
+)
+def test_the_most_probable_level_is_marked(playground, keep, probabilities, best, figure):
+    card = shown_score(playground, probabilities)
+    assert best == card.locator(".best .rung-name").all_text_contents()
+    assert figure == card.locator(".figure").text_content()
+    rail, marker, spread = (card.locator(name).bounding_box() for name in (".rail", ".marker", ".range"))
+    expected = sum(level * p for level, p in enumerate(probabilities))
+    from_top = (marker["y"] + marker["height"] / 2 - rail["y"]) / rail["height"]
+    assert pytest.approx((3 - expected + 0.5) / 4, abs=0.02) == from_top
+    deviation = sum(p * (level - expected) ** 2 for level, p in enumerate(probabilities)) ** 0.5
+    share = (min(3, expected + deviation) - max(0, expected - deviation)) / 4
+    assert pytest.approx(share, abs=0.02) == spread["height"] / rail["height"]
+    keep(playground.page, f"playground-score-{best[0].split()[0].lower()}")
+
+
+URL = "https://example.org/" + "a" * 72
+WORD = "b" * 300
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+@pytest.mark.parametrize("word", [URL, WORD])
+def test_no_word_is_too_long(playground, keep, width, word):
+    page = playground.page
+    page.set_viewport_size({"width": width, "height": 900})
+    playground.write_state(word)
+    page.fill("[aria-label='Name of question 2']", word)
+    choice = playground.cards.nth(1)
+    choice.get_by_label("Criteria, name 1").fill(word)
+    choice.get_by_label("Instructions", exact=True).fill(word)
+    playground.cards.nth(2).get_by_label("Criteria, item 0", exact=True).fill(word)
+    playground.run()
+    for tab in ("answers", "prompts", "runs", "code"):
+        page.click(f"#tab-{tab}")
+        page.wait_for_selector(f"#{tab}:not([hidden])")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        keep(page, f"playground-long-{len(word)}-{width}-{tab}")
+        assert width == wide, tab
+
+
+def test_the_tabs_stay_below_the_bar_at_the_pages_end(playground):
+    page = playground.page
+    page.set_viewport_size({"width": 1280, "height": 700})
+    for _ in range(6):
+        playground.add("score")
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    bar = page.locator(".bar").bounding_box()
+    tabs = page.locator(".tabs").bounding_box()
+    assert tabs["y"] >= bar["y"] + bar["height"]
+
+
+@pytest.mark.parametrize(("text", "direction"), [("كيف الحال", "rtl"), ("How are you?", "ltr")])
+def test_a_text_has_the_direction_of_its_script(playground, text, direction):
+    playground.write_state(text)
+    playground.page.fill("[aria-label='Name of question 1']", text)
+    playground.run()
+    for place in (".state-text", ".question-id", ".answer-id"):
+        assert direction == playground.page.locator(place).first.evaluate("one => getComputedStyle(one).direction")
+
+
+def test_bars_and_switches_show_with_forced_colours(toy, open_page, keep):
+    page = open_page(f"{toy.url}/playground", forced_colors="active")
+    Playground(page).run()
+    drawn = "one => getComputedStyle(one).backgroundColor"
+    canvas = page.locator("body").evaluate(drawn)
+    for place in (".bar-row .bar", ".segmented input:checked + span", ".stack-part.branches"):
+        assert canvas != page.locator(place).first.evaluate(drawn), place
+    keep(page, "playground-forced-colours")
