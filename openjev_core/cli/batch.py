@@ -47,7 +47,7 @@ def batch(
     concurrency: Concurrency = None,
     questions: QuestionsFile = None,
     state_column: StateColumns = None,
-    state_json: JsonState = False,
+    state_json: JsonState = None,
     id_column: IdColumn = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,

@@ -71,7 +71,7 @@ def evaluate(
     concurrency: Concurrency = None,
     questions: QuestionsFile = None,
     state_column: StateColumns = None,
-    state_json: JsonState = False,
+    state_json: JsonState = None,
     id_column: IdColumn = None,
     label: LabelColumns = None,
     delimiter: Delimiter = None,

@@ -55,10 +55,11 @@ LabelColumns = Annotated[
     ),
 ]
 JsonState = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--state-json",
-        help="Read the state's column as JSON text: a chat or an object that CSV or Parquet holds.",
+        "--state-json/--state-text",
+        help="Read the state's column as JSON text: a chat or an object that CSV or Parquet holds; or as the text that "
+        "it is, even where every state is JSON.",
         rich_help_panel=ROWS_PANEL,
     ),
 ]
@@ -122,7 +123,7 @@ def columns_from(
     state_column: Sequence[str] | None,
     id_column: str | None,
     label: Sequence[str] | None = None,
-    state_json: bool,
+    state_json: bool | None,
     delimiter: str | None,
     encoding: str | None,
 ) -> Columns:

@@ -12,6 +12,7 @@ from attrs import evolve, field, frozen
 
 from openjev_core.datasets.places import file_error, in_row, listed, row_error, utf8_of
 from openjev_core.datasets.tables import Layout, Record, read_records
+from openjev_core.datasets.uncertain import check_blank, check_filled, check_json_text
 from openjev_core.errors import Loc, RequestError
 from openjev_core.json_document import compact, parse_document
 from openjev_core.plugins.problems import mismatch
@@ -62,7 +63,7 @@ class Columns:
         id: The column of the ids; ``None`` takes ``id`` where there is such a column.
         labels: Question id to the column of its labels.
         questions: The questions of every row; ``None`` where each row has its own in ``questions``.
-        json_state: Whether the state's column holds JSON text.
+        json_state: Whether the state's column holds JSON text; ``None`` where nobody said so.
         delimiter: Between the cells of CSV; ``None`` finds it.
         encoding: Of text files without a byte order mark; ``None`` for UTF-8.
     """
@@ -71,7 +72,7 @@ class Columns:
     id: str | None = None
     labels: Mapping[str, str] = field(factory=dict)
     questions: Mapping[str, Any] | None = None
-    json_state: bool = False
+    json_state: bool | None = None
     delimiter: str | None = None
     encoding: str | None = None
 
@@ -106,7 +107,8 @@ def read_rows(path: Path, columns: Columns) -> list[Row]:
     """Read the rows of a file.
 
     Raises:
-        RequestError: A column is missing, or a value is not of the kind that its column needs. Names row and field.
+        RequestError: A column is missing, a value is not of the kind that its column needs, or it is uncertain what is
+            meant (:mod:`openjev_core.datasets.uncertain`). Names row and field.
         StartupError: See :func:`~openjev_core.datasets.tables.read_records`.
     """
     records = read_records(path, columns.layout())
@@ -115,6 +117,11 @@ def read_rows(path: Path, columns: Columns) -> list[Row]:
     _check_unread(records, columns)
     rows = [_row(number, record, columns) for number, record in enumerate(records, start=1)]
     _check_ids(rows)
+    check_blank(rows)
+    if columns.json_state is None:
+        check_json_text(path, rows)
+    if columns.questions is None:
+        check_filled(rows)
     return rows
 
 
@@ -185,7 +192,7 @@ def _row(number: int, record: Record, columns: Columns) -> Row:
         number=number,
         place=record.place,
         id=str(number) if id_column is None else _id(record, id_column),
-        state=_state(record, columns.state, json_state=columns.json_state),
+        state=_state(record, columns.state, json_state=bool(columns.json_state)),
         questions=questions,
         labels=labels,
         fields=fields,

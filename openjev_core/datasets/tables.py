@@ -149,7 +149,8 @@ def _delimited(path: Path, layout: Layout) -> Iterator[Record]:
             place, started = f"{path.name} line {started + skipped}", reader.line_num + 1
             if [name.strip() for name in values] == header:
                 raise row_error(place, (), "repeats the header; is this several files in one?")
-            if any(values):
+            # Spreadsheets leave rows of empty cells behind. A single one that is quoted was written on purpose.
+            if any(values) or len(values) == len(header) == 1:
                 yield Record(place, _cells_of(place, header, values, delimiter))
     except csv.Error as error:
         msg = f"line {reader.line_num + skipped} is no CSV: {error}; a quote inside a quoted cell is written twice"

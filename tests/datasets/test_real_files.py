@@ -99,6 +99,68 @@ def test_text_that_is_no_json_is_refused_where_json_is_said(write):
     assert "data.csv line 2: state: the text is not JSON" in said
 
 
+CHAT = json.dumps([{"role": "user", "content": "Refund me!"}])
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.jsonl"])
+def test_states_that_are_all_json_text_want_a_word_on_how_to_read_them(write, name):
+    def holding(*texts):
+        if name == "data.jsonl":
+            return write(name, "".join(json.dumps({"state": text}) + "\n" for text in texts))
+        rows = io.StringIO()
+        csv.writer(rows).writerows([["state"], *([text] for text in texts)])
+        return write(name, rows.getvalue())
+
+    said = refusal(holding(CHAT, ' {"a": 1}'))
+
+    assert f"{name}: every state is JSON text; say with --state-json that it is to be read as JSON" in said
+    assert [json.loads(CHAT), {"a": 1}] == states(holding(CHAT, ' {"a": 1}'), json_state=True)
+    assert [CHAT, '{"a": 1}'] == states(holding(CHAT, '{"a": 1}'), json_state=False)
+    assert [CHAT, "Refund me!"] == states(holding(CHAT, "Refund me!"))
+    assert ["[sic]"] == states(holding("[sic]"))
+    assert ["7"] == states(holding("7"))
+
+
+def test_rows_without_a_state_are_named(write):
+    said = refusal(write("data.csv", 'state,n\na,1\n,2\n"  ",3\n'))
+
+    assert (
+        "data.csv line 3: the state is blank, and an answer about nothing looks like any other; remove the row\n"
+        "data.csv line 4: the state is blank, and an answer about nothing looks like any other; remove the row"
+    ) == said.replace("; data.csv", "\ndata.csv")
+    assert "data.jsonl line 1: the state is blank" in refusal(write("data.jsonl", '{"state": ""}\n'))
+    assert "one.csv line 3: the state is blank" in refusal(write("one.csv", 'state\na\n""\n\n'))
+    both = write("two.csv", "subject,body\n,Hello\n, \n")
+    assert "two.csv line 3: the state is blank" in refusal(both, state=("subject", "body"))
+
+
+def test_options_that_a_columnar_program_filled_in_are_no_options(tmp_path):
+    """The same rows as in Parquet, written as JSON lines by polars."""
+    rows = [{"state": "a", "questions": {"q": TEAM}}, {"state": "b", "questions": {"q": KIND}}]
+    path = tmp_path / "data.jsonl"
+    pl.read_ndjson(io.StringIO("".join(json.dumps(row) + "\n" for row in rows))).write_ndjson(path)
+
+    said = refusal(path, questions=None)
+
+    assert "data.jsonl line 1: questions.q.criteria.bug: is null here and not in other rows" in said
+    assert "or write its questions as JSON text" in said
+
+
+@pytest.mark.parametrize(
+    "criteria",
+    [
+        [{"billing": "Payments", "sales": None}, {"billing": "Payments", "sales": None}],
+        [{"billing": "Payments", "sales": None}, {"sales": "Offers"}],
+        [{"billing": None, "sales": None}, {"bug": None, "feature": None}],
+    ],
+)
+def test_options_whose_names_speak_for_themselves_are_read(write, criteria):
+    questions = [{"q": {"type": "choice", "criteria": one}} for one in criteria]
+    path = write("data.jsonl", "".join(json.dumps({"state": "a", "questions": one}) + "\n" for one in questions))
+
+    assert questions == [row.questions for row in read_rows(path, Columns())]
+
+
 @pytest.mark.parametrize("missing", [None, float("nan")])
 def test_a_missing_label_is_null_or_nan(tmp_path, missing):
     path = tmp_path / "data.parquet"

@@ -1,0 +1,96 @@
+"""What a file of rows leaves uncertain: refused with the way to say what is meant, since either guess may be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from openjev_core.datasets.places import file_error, in_row, raise_all, row_error
+from openjev_core.errors import Loc, RequestError
+from openjev_core.json_document import parse_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from openjev_core.datasets.rows import Row
+
+
+def check_blank(rows: Sequence[Row]) -> None:
+    """Refuse rows without a state. An empty cell is how a table says that a value is missing.
+
+    Raises:
+        RequestError: With every such row.
+    """
+    msg = "the state is blank, and an answer about nothing looks like any other; remove the row"
+    blank = [row_error(row.place, (), msg) for row in rows if _is_blank(row.state)]
+    raise_all([problem for error in blank for problem in error.problems])
+
+
+def check_json_text(path: Path, rows: Sequence[Row]) -> None:
+    """Refuse a file in which every state is a text that is a JSON object or array.
+
+    A chat is read as one turn after another, and its JSON text as one text: two prompts, and two answers.
+
+    Raises:
+        RequestError: It is such a file.
+    """
+    if all(isinstance(row.state, str) and _is_json(row.state) for row in rows):
+        msg = (
+            "every state is JSON text; say with --state-json that it is to be read as JSON (a chat as turns), or with "
+            "--state-text that the model is to read it as the text that it is"
+        )
+        raise file_error(path, msg)
+
+
+def check_filled(rows: Sequence[Row]) -> None:
+    """Refuse nulls in questions that a program may have filled in for fields that other rows have.
+
+    Programs that keep tables in columns write JSON lines in which every row has the fields of all rows. An option that
+    is null is an option, so such a row would ask another question. It is recognised by an object that has the same
+    fields in every row, of which one is null here and not null there.
+
+    Raises:
+        RequestError: A row has such a null. Names its place.
+    """
+    fields: dict[Loc, frozenset[str]] = {}
+    filled: dict[Loc, set[str]] = {}
+    differing: set[Loc] = set()
+    for row in rows:
+        for loc, value in _objects(row.questions, ()):
+            if fields.setdefault(loc, frozenset(value)) != value.keys():
+                differing.add(loc)
+            filled.setdefault(loc, set()).update(name for name, child in value.items() if child is not None)
+    for row in rows:
+        for loc, value in _objects(row.questions, ()):
+            for name, child in value.items():
+                if child is None and name in filled[loc] and loc not in differing:
+                    msg = (
+                        "is null here and not in other rows, and all rows have the same fields, as programs write them "
+                        "that fill in the fields of other rows; leave out what this row does not have, or write its "
+                        "questions as JSON text"
+                    )
+                    raise in_row(row.place, RequestError.at(("questions", *loc, name), msg))
+
+
+def _objects(value: Any, loc: Loc) -> Iterator[tuple[Loc, Mapping[str, Any]]]:
+    """The objects in a value that is an object, with their paths."""
+    if isinstance(value, Mapping):
+        yield loc, value
+        for name, child in value.items():
+            yield from _objects(child, (*loc, name))
+
+
+def _is_blank(state: Any) -> bool:
+    if isinstance(state, dict):
+        return bool(state) and all(isinstance(value, str) and not value.strip() for value in state.values())
+    return isinstance(state, str) and not state.strip()
+
+
+def _is_json(text: str) -> bool:
+    if not text.lstrip().startswith(("{", "[")):
+        return False
+    try:
+        parse_document(text.encode("utf-8", "surrogatepass"))
+    except RequestError:
+        return False
+    return True
