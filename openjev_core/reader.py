@@ -90,8 +90,8 @@ class Share(NamedTuple):
 class Usage:
     """What was read, by the model's own counts; no bill.
 
-    A warm-up that was left out, because the backend holds the prefix or reads it with its only branch, counts as one
-    that reused all of it.
+    A warm-up that was left out, because the backend holds the prefix or reads it with the branches, counts as one that
+    reused all of it.
 
     Attributes:
         input_tokens: Prompt tokens of the warm-ups and of every branch; cached ones count too.

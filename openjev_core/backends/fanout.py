@@ -18,7 +18,8 @@ from openjev_core.errors import BackendError, BackendUnavailable
 WARM_UP_LABELS = (0,)
 """A warm-up's logprobs mean nothing, but it has to ask for one."""
 SHARED_WORTH = 1024
-"""Tokens of a shared beginning that branches would compute again and again, above which reading it once first pays."""
+"""Tokens from which on it pays to read what branches share once first: all that they would compute again without. It
+holds for a whole prefix and for a beginning that the branches of one question have in common behind it."""
 
 CHECK = Branch((0, 1), WARM_UP_LABELS)
 CHECK_KEY = "openjev-check"
@@ -68,13 +69,15 @@ class PromptServer(Protocol):
 
 @define(eq=False)
 class ServedPrefix:
-    """A prefix that a server has read, or reads with its branch: :class:`openjev_core.backends.protocol.WarmPrefix`.
+    """A prefix that a server has read, or reads along with its branches.
+
+    A :class:`openjev_core.backends.protocol.WarmPrefix`.
 
     Attributes:
         server: Where it is read.
         whole: The prefix itself, as a branch with nothing before it.
         key: Names it.
-        single: One branch is all that will be read after it.
+        branches: Upper bound on the branches that will be read after it, where that is known.
         party: The evaluation's share of the slots.
         warm_up: See :attr:`openjev_core.backends.protocol.WarmPrefix.warm_up`.
     """
@@ -82,7 +85,7 @@ class ServedPrefix:
     server: PromptServer
     whole: Branch
     key: str
-    single: bool
+    branches: int | None
     party: Party = field(init=False)
     warm_up: Reading = field(init=False)
 
@@ -108,12 +111,13 @@ class ServedPrefix:
     async def warm(self) -> Reading:
         """Read the prefix. No branch is sent before this returns: a cold prefix is computed several times over.
 
-        One that the server is known to hold takes no call, nor does one that a single branch may bring along. It
-        counts as one that reused everything: what an evaluation is said to have used must not depend on what ran
-        before it.
+        One that the server is known to hold takes no call, nor does one that few branches bring along: see
+        :mod:`openjev_core.backends.warmth`. It counts as one that reused everything: what an evaluation is said to have
+        used must not depend on what ran before it.
         """
         warmth = self.server.warmth
-        if warmth.holds(self.key) or (self.single and warmth.may_read_along(self.key)):
+        few = self.branches is not None and self.length * (self.branches - 1) < SHARED_WORTH
+        if warmth.holds(self.key) or (few and warmth.may_read_along(self.key)):
             return Reading((), prompt_tokens=self.length, cached_tokens=self.length)
         await self.party.acquire(1)
         try:

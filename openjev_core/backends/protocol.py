@@ -78,7 +78,7 @@ class Reading:
 
 
 class WarmPrefix(Protocol):
-    """A prefix that the backend has read once and can continue from, or that is read with its only branch."""
+    """A prefix that the backend has read once and can continue from, or that it reads with its first branches."""
 
     @property
     def warm_up(self) -> Reading:
@@ -120,14 +120,17 @@ class Backend(Protocol):
         """The longest prompt that leaves room for its one output token."""
         ...
 
-    def prefix(self, ids: Sequence[int], *, key: str, single: bool = False) -> AbstractAsyncContextManager[WarmPrefix]:
+    def prefix(
+        self, ids: Sequence[int], *, key: str, branches: int | None = None
+    ) -> AbstractAsyncContextManager[WarmPrefix]:
         """Warm a prefix: on entry it has been read once, or need not be; on exit what was held for it is released.
 
         Args:
             ids: The prefix's token ids; never empty.
             key: Names the prefix, no two alike; calls with one key belong on one worker.
-            single: One branch is all that will be read. A backend may leave the warm-up out then, if how a prompt is
-                split over calls moves its numbers no further than what else it computes at the moment does.
+            branches: Upper bound on the branches that will be read after it; ``None`` where that is not known. A
+                backend may leave the warm-up out where few tokens would be computed again, if how a prompt is split
+                over calls moves its numbers no further than what else it computes at the moment does.
         """
         ...
 

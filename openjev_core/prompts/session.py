@@ -107,7 +107,7 @@ class PromptSession:
     async def __aenter__(self) -> Self:
         started = time.perf_counter()
         ids = self.prefix.ids
-        self._holding = self.backend.prefix(ids, key=routing_key(ids), single=self.budget.branches == 1)
+        self._holding = self.backend.prefix(ids, key=routing_key(ids), branches=self.budget.branches)
         self._warm = await self._holding.__aenter__()
         self._warm_ups.append(self._warm.warm_up)
         self.prefill = time.perf_counter() - started

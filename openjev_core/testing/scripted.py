@@ -88,9 +88,11 @@ class ScriptedBackend:
         self.prompts: list[str] = []
 
     @asynccontextmanager
-    async def prefix(self, ids: Sequence[int], *, key: str, single: bool = False) -> AsyncIterator[_ScriptedPrefix]:
+    async def prefix(
+        self, ids: Sequence[int], *, key: str, branches: int | None = None
+    ) -> AsyncIterator[_ScriptedPrefix]:
         """See :class:`~openjev_core.backends.protocol.Backend`."""
-        del key, single  # it reads nothing, and answers every branch alike
+        del key, branches  # it reads nothing, and answers every branch alike
         yield _ScriptedPrefix(self, tuple(ids))
 
     async def check(self) -> None:

@@ -53,7 +53,7 @@ def tokenizer(tmp_path_factory):
 
 @pytest.fixture
 async def two_workers(start_double, tokenizer):
-    sglang = await start_double(model_path=str(tokenizer), singles=True)
+    sglang = await start_double(model_path=str(tokenizer))
     flags = ("--connect", sglang.url, "--model", tokenizer, "--max-input-tokens", "2042", "--workers", "2")
     with serving(*flags) as child:
         url = await asyncio.to_thread(child.wait_until_it_listens)

@@ -26,7 +26,7 @@ def settings(double, tokenizer, **more):
 
 
 async def test_each_check_is_told(start_double, frontend, tokenizer):
-    double = await start_double(frontend=frontend, model_path=str(tokenizer), singles=True)
+    double = await start_double(frontend=frontend, model_path=str(tokenizer))
     lines = []
     async with open_engine(settings(double, tokenizer), progress=lines.append) as engine:
         assert "smollm2" == engine.model.public_name

@@ -151,62 +151,73 @@ async def test_after_a_failure_nothing_is_taken_for_granted(start_double):
     assert [1, 3] == sizes(double)
 
 
-async def read_single(backend, prefix=PREFIX):
-    """What one branch by itself used, what SGLang said it reused, and the answer."""
-    async with backend.prefix(prefix, key=str(prefix[0]), single=True) as warm:
-        (reading,), _ = await warm.read(BRANCHES[:1])
-    counts = [(one.prompt_tokens, one.output_tokens) for one in (warm.warm_up, reading)]
-    return counts, reading.cached_tokens, reading.logprobs
+async def read_along(backend, prefix=PREFIX, count=1):
+    """What announced branches used, what SGLang said that the first reused, and the answers."""
+    async with backend.prefix(prefix, key=str(prefix[0]), branches=count) as warm:
+        readings, _ = await warm.read(BRANCHES[:count])
+    counts = [(one.prompt_tokens, one.output_tokens) for one in (warm.warm_up, *readings)]
+    return counts, readings[0].cached_tokens, [one.logprobs for one in readings]
 
 
-async def test_a_single_branch_takes_one_call_and_counts_as_two(start_double, frontend):
-    double = await start_double(frontend=frontend, singles=True)
+@pytest.mark.parametrize("count", [1, 2, 3])
+async def test_few_branches_of_a_short_prefix_take_one_call_and_count_as_with_a_warm_up(start_double, frontend, count):
+    double = await start_double(frontend=frontend)
     async with connected(double) as backend:
-        counts, _, logprobs = await read_single(backend)
-        assert [1] == sizes(double)
-        _, among_others = await read(backend)
+        counts, _, logprobs = await read_along(backend, count=count)
+        assert [count] == sizes(double)
+        _, after_a_warm_up = await read(backend)
         assert [1, 3] == sizes(double)
-    assert [(130, 1), (132, 1)] == counts
-    assert among_others[0] == logprobs
+    assert [(130, 1), *[(132, 1)] * count] == counts
+    assert after_a_warm_up[:count] == logprobs
 
 
-async def test_a_state_that_single_branches_ask_about_again_is_read_by_itself_once(start_double):
-    """Recurrent layers are resumed from checkpoints, and the first branch may have left none within the prefix."""
-    double = await start_double(frontend="python", singles=True)
+@pytest.mark.parametrize(("tokens", "calls"), [(511, [3]), (512, [1, 3])])
+async def test_a_prefix_of_which_much_would_be_computed_again_is_read_first(start_double, tokens, calls):
+    """Three branches compute a cold prefix three times: twice more than is needed."""
+    double = await start_double(frontend="python")
     async with connected(double) as backend:
-        first, reused, _ = await read_single(backend)
-        assert (0, [1]) == (reused, sizes(double))
-        assert (first, [1, 1]) == ((await read_single(backend))[0], sizes(double))
-        assert (first, [1]) == ((await read_single(backend))[0], sizes(double))
-        await read_single(backend, PREFIX[1:])
-        assert [1] == sizes(double)
+        await read_along(backend, range(100, 100 + tokens), count=3)
+    assert calls == sizes(double)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_a_state_that_few_branches_ask_about_again_is_read_by_itself_once(start_double, count):
+    """Recurrent layers are resumed from checkpoints, and the first branches may have left none within the prefix."""
+    double = await start_double(frontend="python")
+    async with connected(double) as backend:
+        first, reused, _ = await read_along(backend, count=count)
+        assert (0, [count]) == (reused, sizes(double))
+        assert (first, [1, count]) == ((await read_along(backend, count=count))[0], sizes(double))
+        assert (first, [count]) == ((await read_along(backend, count=count))[0], sizes(double))
+        await read_along(backend, PREFIX[1:], count=count)
+        assert [count] == sizes(double)
 
 
 async def test_a_single_branch_tells_what_sglang_reused(start_double):
     """A prompt that begins like one that came before: SGLang finds what they share."""
-    double = await start_double(frontend="python", singles=True)
+    double = await start_double(frontend="python")
     async with connected(double) as backend:
-        await read_single(backend)
-        _, reused, _ = await read_single(backend, PREFIX[:100])
+        await read_along(backend)
+        _, reused, _ = await read_along(backend, PREFIX[:100])
     assert 100 == reused
 
 
 async def test_a_single_branch_that_reuses_nothing_says_nothing_about_others(start_double):
-    double = await start_double(frontend="python", singles=True)
+    double = await start_double(frontend="python")
     async with connected(double) as backend:
         await read(backend)
-        await read_single(backend, PREFIX[1:])
+        await read_along(backend, PREFIX[1:])
         sizes(double)
         await read(backend)
     assert [3] == sizes(double)
 
 
 async def test_a_held_prefix_that_is_gone_when_a_single_branch_comes_is_not_trusted(start_double):
-    double = await start_double(frontend="python", singles=True)
+    double = await start_double(frontend="python")
     async with connected(double) as backend:
         await read(backend)
         double.tree = type(double.tree)()
-        await read_single(backend)
+        await read_along(backend)
         sizes(double)
         await read(backend)
     assert [1, 3] == sizes(double)

@@ -30,7 +30,7 @@ class LocalDouble:
     max_prompt_tokens: int = 1_000_000
 
     @asynccontextmanager
-    async def prefix(self, ids, *, key, single=False):
+    async def prefix(self, ids, *, key, branches=None):
         yield _LocalPrefix(tuple(ids))
 
 

@@ -47,7 +47,7 @@ class NoBackend:
     max_prompt_tokens = 40_000
 
     @asynccontextmanager
-    async def prefix(self, ids, *, key, single=False):
+    async def prefix(self, ids, *, key, branches=None):
         raise NotImplementedError
         yield
 

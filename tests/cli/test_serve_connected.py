@@ -28,7 +28,7 @@ def tokenizer(tmp_path_factory):
 
 
 async def test_checked_announced_answered_and_stopped(start_double, tokenizer):
-    sglang = await start_double(model_path=str(tokenizer), singles=True)
+    sglang = await start_double(model_path=str(tokenizer))
     with serving("--connect", sglang.url, "--model", tokenizer, "--max-input-tokens", "2042") as child:
         url = await asyncio.to_thread(child.wait_until_it_listens)
         async with httpx.AsyncClient() as client:
@@ -43,7 +43,7 @@ async def test_checked_announced_answered_and_stopped(start_double, tokenizer):
 
 
 async def test_for_all_the_world_in_json_and_stopped_by_ctrl_c(start_double, tokenizer):
-    sglang = await start_double(model_path=str(tokenizer), singles=True)
+    sglang = await start_double(model_path=str(tokenizer))
     flags = ("--connect", sglang.url, "--model", tokenizer, "--host", "0.0.0.0", "--log-format", "json")
     with serving(*flags, OPENJEV_MAX_INPUT_TOKENS="2042") as child:
         await asyncio.to_thread(child.wait_until_it_listens)
@@ -54,7 +54,7 @@ async def test_for_all_the_world_in_json_and_stopped_by_ctrl_c(start_double, tok
 
 
 async def test_a_failed_check_ends_the_start_in_one_line(start_double, tokenizer):
-    sglang = await start_double(model_path=str(tokenizer), singles=True)
+    sglang = await start_double(model_path=str(tokenizer))
     with serving("--connect", sglang.url, "--model", tokenizer, OPENJEV_API_KEY="hidden-key") as child:
         assert 1 == await asyncio.to_thread(child.ended)
     assert child.lines[-1].startswith("openjev: longest prompt: expected 32767 tokens at least")
@@ -74,7 +74,7 @@ async def test_a_taken_port_is_told_before_anything_is_loaded():
 
 
 async def test_ask_takes_the_same_connection(start_double, tokenizer):
-    sglang = await start_double(model_path=str(tokenizer), singles=True)
+    sglang = await start_double(model_path=str(tokenizer))
     result = await asyncio.to_thread(
         subprocess.run,
         [OPENJEV, "ask", "-", "--json", "--connect", sglang.url, "--model", tokenizer, "--max-input-tokens", "2042"],
@@ -98,7 +98,7 @@ async def until(condition):
 
 
 async def test_ctrl_c_while_waiting_is_quiet_and_ends_the_work(start_double, tokenizer):
-    sglang = await start_double(model_path=str(tokenizer), singles=True, latency=60)
+    sglang = await start_double(model_path=str(tokenizer), latency=60)
     child = await asyncio.create_subprocess_exec(
         *(OPENJEV, "ask", "-", "--connect", sglang.url, "--model", tokenizer, "--skip-checks"),
         stdin=subprocess.PIPE,

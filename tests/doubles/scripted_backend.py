@@ -37,7 +37,7 @@ class ScriptedBackend:
         damage: Applied to the list of readings before it is returned.
         gate: Reads wait until it is set, when there is one.
         checked: Health checks so far.
-        prefixes, singles, branches, shares: What was asked for.
+        prefixes, announced, branches, shares: What was asked for.
         open: Prefixes that are held now.
         running: Reads that are in progress.
         cancelled: Reads that were cancelled.
@@ -52,7 +52,7 @@ class ScriptedBackend:
     gate: asyncio.Event | None = None
     checked: int = 0
     prefixes: list = field(factory=list)
-    singles: list = field(factory=list)
+    announced: list = field(factory=list)
     branches: list = field(factory=list)
     shares: list = field(factory=list)
     open: int = 0
@@ -62,10 +62,10 @@ class ScriptedBackend:
     tokenizer: object = field(factory=chatml_tokenizer)
 
     @asynccontextmanager
-    async def prefix(self, ids, *, key, single=False):
+    async def prefix(self, ids, *, key, branches=None):
         assert ids
         self.prefixes.append((tuple(ids), key))
-        self.singles.append(single)
+        self.announced.append(branches)
         self.open += 1
         try:
             yield _Prefix(self, tuple(ids))

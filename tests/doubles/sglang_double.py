@@ -60,7 +60,6 @@ class SGLangDouble:
         max_running, max_queued: As SGLang's flags; with a full queue ``python`` says 503 and ``rust`` is silent.
         disconnect_notice: Seconds until the Python front end notices that a client hung up (really up to 4).
         tokenize: Makes ids of text.
-        singles: A branch that is the only one of its prefix may come without a warm-up.
         warm_up: Seconds after a start in which the server's own plain call is at work.
         strict: Check every call against the rules and keep it in ``calls``.
         faults: What goes wrong, in the order of asking.
@@ -81,7 +80,6 @@ class SGLangDouble:
     served_model_name: str = "smollm2"
     disable_radix_cache: bool = False
     tokenize: Callable[[str], list[int]] | None = None
-    singles: bool = False
     warm_up: float = 0.0
     strict: bool = True
     on_death: Callable[[], None] = lambda: None
@@ -208,8 +206,8 @@ class SGLangDouble:
         call.jobs = [Job(rid, prompt, packed, labels, labelled, call) for rid, prompt, packed, labels in members]
         if self.strict:
             self.calls.append(call)
-            busy = any(job.call.routing_key == call.routing_key for job in self.jobs.values())
-            self.rules.check(body, members, alone=self.singles and not busy)
+            beside = [job.packed for job in self.jobs.values() if job.call.routing_key == call.routing_key]
+            self.rules.check(body, members, beside=beside)
         if (labelled and self.starting) or any(job.labelled != labelled for job in self.jobs.values()):
             self.rules.violations.append("a call without labels met one with labels in a batch: the scheduler is dead")
             self.die()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from os.path import commonprefix
 from typing import Any
 
 from attrs import define, field
 from sglang_double_model import WIDTH, pack
+
+COLD = 1200
+"""Tokens that branches of a cold prefix may compute again: openjev's 1,024, and what their suffixes have in common."""
 
 
 @define
@@ -15,8 +19,7 @@ class Rules:
     """The rules, and what broke them.
 
     A call that asks for one label is a warm-up or a probe; one that asks for more is a branch, and has to continue a
-    warm-up that was answered before it was sent. Where the test allows it, one that is by itself may bring its prefix
-    along.
+    warm-up that was answered before it was sent, unless little is computed again without.
     """
 
     vocab_size: int
@@ -27,14 +30,18 @@ class Rules:
     rids: set[str] = field(factory=set)
 
     def check(
-        self, body: dict[str, Any], members: Sequence[tuple[str, list[int], bytes, list[int]]], *, alone: bool
+        self,
+        body: dict[str, Any],
+        members: Sequence[tuple[str, list[int], bytes, list[int]]],
+        *,
+        beside: Sequence[bytes],
     ) -> None:
         """Note what is wrong with a call.
 
         Args:
             body: The call.
             members: Its prompts as ``(rid, prompt, packed, labels)``.
-            alone: A branch may bring its prefix along: no other call for that is at work, and the test allows it.
+            beside: The branches of the same prefix that are at work, packed.
         """
         expected = {"return_logprob": True, "logprob_start_len": -1, "top_logprobs_num": 0}
         for name, value in expected.items():
@@ -43,8 +50,11 @@ class Rules:
         if body.get("sampling_params") != {"max_new_tokens": 1, "temperature": 0}:
             self.violations.append(f"sampling_params is {body.get('sampling_params')!r}")
         self.check_rids([rid for rid, *_ in members])
+        branches = [*beside, *(packed for *_, packed, labels in members if len(labels) > 1)]
+        common = len(commonprefix(branches)) // WIDTH  # noqa: RUF071 - of bytes, no paths
+        cold = common * (len(branches) - 1) < COLD
         for rid, prompt, _, labels in members:
-            self.check_member(rid, prompt, labels, alone=alone and len(members) == 1)
+            self.check_member(rid, prompt, labels, cold=cold)
 
     def check_rids(self, rids: Sequence[str]) -> None:
         """SGLang aborts by prefix: a call's name may not begin another's."""
@@ -56,7 +66,7 @@ class Rules:
                 self.violations.append(f"rid {base!r} differs in length from others, so one may be another's prefix")
         self.rids |= bases
 
-    def check_member(self, rid: str, prompt: list[int], labels: list[int], *, alone: bool) -> None:
+    def check_member(self, rid: str, prompt: list[int], labels: list[int], *, cold: bool) -> None:
         """Note what is wrong with one prompt."""
         if not labels:
             self.violations.append(f"{rid} asks for no label: in one batch with a labelled call it kills the scheduler")
@@ -67,7 +77,7 @@ class Rules:
             self.violations.append(f"{rid} has ids outside the vocabulary: {outside[:4]}")
         if len(prompt) > self.max_prompt:
             self.violations.append(f"{rid} has {len(prompt)} tokens, the longest prompt is {self.max_prompt}")
-        if len(labels) > 1 and not alone and not outside and not self.continues_a_warm_up(pack(prompt)):
+        if len(labels) > 1 and not cold and not outside and not self.continues_a_warm_up(pack(prompt)):
             self.violations.append(f"{rid} is a branch of {len(prompt)} tokens whose prefix has not been answered yet")
 
     def continues_a_warm_up(self, prompt: bytes) -> bool:

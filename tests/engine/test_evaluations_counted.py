@@ -119,19 +119,18 @@ async def test_one_prefix_one_routing_key():
 
 
 @pytest.mark.parametrize(
-    ("questions", "orders", "single"),
+    ("questions", "orders", "most"),
     [
-        ({"a": NOUL}, 1, True),
-        ({"a": CHOICE}, 1, True),
-        ({"a": CHOICE}, 2, False),
-        ({"a": CHOICE}, "full", False),
-        ({"a": NOUL, "b": NOUL}, 1, False),
+        ({"a": NOUL}, 1, 1),
+        ({"a": CHOICE}, 2, 2),
+        ({"a": CHOICE}, "full", 3),
+        ({"a": NOUL, "b": CHOICE}, 1, 2),
     ],
 )
-async def test_a_backend_is_told_that_it_reads_a_single_branch(questions, orders, single):
+async def test_a_backend_is_told_how_many_branches_come_at_most(questions, orders, most):
     backend = ScriptedBackend()
     evaluation = await scripted_engine(backend).evaluate(state="S.", questions=questions, orders=orders)
-    assert [single] == backend.singles
+    assert [most] == backend.announced
     assert evaluation.usage.output_tokens == len(backend.branches) + 1
 
 

@@ -69,10 +69,10 @@ class Watched:
         return getattr(self._backend, name)
 
     @asynccontextmanager
-    async def prefix(self, ids, *, key, single=False):
+    async def prefix(self, ids, *, key, branches=None):
         self.seen.append(self.engine.branches_in_flight)
         await asyncio.sleep(self._seconds)
-        async with self._backend.prefix(ids, key=key, single=single) as warm:
+        async with self._backend.prefix(ids, key=key, branches=branches) as warm:
             yield warm
 
 

@@ -56,15 +56,17 @@ class LlamaCppBackend:
     name: str = field(default="llama.cpp", init=False)
 
     @asynccontextmanager
-    async def prefix(self, ids: Sequence[int], *, key: str, single: bool = False) -> AsyncIterator[LlamaCppPrefix]:
+    async def prefix(
+        self, ids: Sequence[int], *, key: str, branches: int | None = None
+    ) -> AsyncIterator[LlamaCppPrefix]:
         """See :meth:`openjev_core.backends.protocol.Backend.prefix`.
 
         Waits for a slot; evaluations get one in the order in which they ask. The prefix stays in its slot until
         another one needs it.
         """
-        # No key is needed: there is one server, and each slot knows which prefix it holds. A single branch gets no
-        # shortcut: without a warm-up of its own, its answer would differ from the one that it gets among others.
-        del key, single
+        # No key is needed: there is one server, and each slot knows which prefix it holds. There is always a warm-up:
+        # without one, the first branch's answer would differ from the one that it gets after others.
+        del key, branches
         held = tuple(ids)
         self.admit(Branch(held, CHECK_LABELS), before=0)
         slot = await self.pool.take(held)

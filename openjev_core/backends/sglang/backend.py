@@ -54,9 +54,9 @@ class SGLangBackend:
         """See :class:`openjev_core.backends.fanout.PromptServer`."""
         return self.client.answered_at
 
-    def prefix(self, ids: Sequence[int], *, key: str, single: bool = False) -> ServedPrefix:
+    def prefix(self, ids: Sequence[int], *, key: str, branches: int | None = None) -> ServedPrefix:
         """See :meth:`openjev_core.backends.protocol.Backend.prefix`. SGLang itself decides how long it keeps one."""
-        return ServedPrefix(self, Branch(tuple(ids), WARM_UP_LABELS), key, single)
+        return ServedPrefix(self, Branch(tuple(ids), WARM_UP_LABELS), key, branches)
 
     def check_branch(self, branch: Branch, before: int) -> None:
         """Refuse what would kill SGLang or be refused by it: a branch after ``before`` tokens.
