@@ -10,7 +10,7 @@ This module knows nothing of prompts, tokenizers, HTTP or any one question type.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from attrs import field, frozen, validators
@@ -116,6 +116,10 @@ class Distribution:
         return self.readout.options[self.mode]
 
 
+Rounds = Generator[Readout | Sequence[Readout], Sequence[Distribution], None]
+"""What a ``readouts`` that asks on returns: a generator whose ``yield`` of a sequence gives the distributions."""
+
+
 def content_text(content: Content) -> str:
     """A text field as the model reads it: a string without outer white space, anything else as compact JSON."""
     return content.strip() if isinstance(content, str) else compact(content)
@@ -180,8 +184,10 @@ class QuestionType(Generic[Q, A]):
         question: An attrs class without a ``type`` field. Requests are structured into it, strictly.
         answer: An attrs class without a ``type`` field. Attributes beyond a client's expectation start with ``x_``.
         readouts: Question to readouts; may be a generator. Sees neither state nor question id. The only function
-            that may raise :class:`~openjev_core.InvalidQuestion`.
-        reduce: The question and one distribution per readout, in readout order, to an ``answer``. Pure.
+            that may raise :class:`~openjev_core.InvalidQuestion`. A generator that yields a *sequence* of readouts gets
+            a tuple of their distributions as the value of that ``yield``, and may ask more; a single readout is waited
+            for by no one. What it asks depends on the question and on its own distributions alone.
+        reduce: The question and one distribution per readout, in the order asked, to an ``answer``. Pure.
         suffix: How a readout and its labelled options are written; :func:`standard_suffix` by default.
         labels: The type's own labels. They are verified at start: each must be one token.
         examples: Valid questions, for checks, the smoke test and the API reference.
@@ -192,7 +198,7 @@ class QuestionType(Generic[Q, A]):
     api: int
     question: type[Q]
     answer: type[A]
-    readouts: Callable[[Q], Iterable[Readout]]
+    readouts: Callable[[Q], Iterable[Readout | Sequence[Readout]]]
     reduce: Callable[[Q, Sequence[Distribution]], A]
     suffix: Callable[[Readout, Sequence[tuple[str, Option]]], str] = standard_suffix
     labels: tuple[str, ...] = field(default=(), converter=_tuple)

@@ -109,9 +109,10 @@ class Usage:
 
 
 class Session(AbstractAsyncContextManager["Session"], Protocol):
-    """One state, about which readouts are prepared and then read.
+    """One state, about which readouts are prepared and then read, in one round or several.
 
-    Preparing blocks and infers nothing. Reading needs the session to be entered. Cancelling it stops the work.
+    Preparing blocks and infers nothing. Reading needs the session to be entered. Between two rounds it is left, and
+    more may be prepared; then it is entered again. Cancelling it stops the work.
 
     Attributes:
         prefill: Seconds until the prefix was warm.

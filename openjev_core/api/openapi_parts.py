@@ -132,6 +132,11 @@ SCHEMAS: dict[str, Any] = {
                     }
                 ),
             },
+            "asks_on": {
+                "type": "array",
+                "items": TEXT,
+                "description": "Questions that ask on once these branches are read; what, depends on what is read.",
+            },
         }
     ),
     "Error": obj({"detail": obj({"error_type": TEXT, "message": TEXT}), "error": ERROR_OBJECT}),

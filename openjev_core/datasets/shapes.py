@@ -11,12 +11,14 @@ import itertools
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any, Literal
 
 from attrs import frozen
 
 from openjev_core.datasets.places import listed
-from openjev_core.engine.plan import check_readout, pull_readouts
+from openjev_core.engine.asking import Asking
+from openjev_core.engine.plan import check_readout
 from openjev_core.errors import PluginError, RequestError
 from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.question import Distribution, QuestionType, Readout
@@ -147,10 +149,15 @@ def shape_of(question: Any, converter: QuestionConverter) -> Shape:
         PluginError: The question's type broke its contract.
     """
     question_type, structured = converter.question(question)
+    asking = Asking(question_type, structured)
     readouts = []
-    for readout in pull_readouts(question_type, structured):
-        check_readout(question_type, readout, max_answers=None)
-        readouts.append(readout)
+    with closing(asking):
+        for readout in asking.pull():
+            check_readout(question_type, readout, max_answers=None)
+            readouts.append(readout)
+    if asking.waits:
+        msg = f"what a {question_type.name} question asks depends on what is read, so no label can be compared with it"
+        raise RequestError.at((), msg)
     count = math.prod(len(readout.options) for readout in readouts)
     if len(readouts) > 1 and count > MOST_COMBINATIONS:
         msg = (

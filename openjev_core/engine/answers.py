@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
 
 from openjev_core.distribution import ConfidenceFormula, average_orders, confidence, mean_mass, spread
-from openjev_core.engine.plan import Prepared
+from openjev_core.engine.asking import Asking
 from openjev_core.engine.request import Request
-from openjev_core.engine.scores import Priors, Readings, Scorer
+from openjev_core.engine.scores import Priors, Readings, ReadReadout, Scorer
 from openjev_core.errors import PluginError
 from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.question import Distribution, QuestionType
-from openjev_core.reader import OrderReading, PreparedQuestion
 
 CERTAIN = (1.0,)
 """The probabilities of an option that stands alone, which nothing is read for."""
@@ -37,21 +36,25 @@ class Reducer:
     formula: ConfidenceFormula
 
     def answers(
-        self, request: Request, prepared: Prepared, readings: Readings, priors: Priors
+        self, request: Request, readings: Readings, priors: Priors, failed: Mapping[str, PluginError]
     ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
         """Every question's answer as JSON, in request order, and the rules that failing types broke.
+
+        Args:
+            request: What was asked.
+            readings: What was read.
+            priors: What is divided out.
+            failed: Question id to the error of its type, where it failed before.
 
         Raises:
             PluginError: A type broke its contract, and the request does not allow failures.
         """
         answers: dict[str, dict[str, Any]] = {}
-        failures = dict(prepared.failures)
+        failures = dict(failed)
         for name, question in request.questions.items():
             if name not in failures:
                 try:
-                    answers[name] = self.answer(
-                        question.type, question.value, prepared.questions[name], readings[name], priors
-                    )
+                    answers[name] = self.answer(question.type, question.value, readings[name], priors)
                     continue
                 except PluginError as error:
                     if not request.partial:
@@ -63,12 +66,7 @@ class Reducer:
         return answers, {name: failure.rule for name, failure in failures.items()}
 
     def answer(
-        self,
-        question_type: QuestionType[Any, Any],
-        question: Any,
-        prepared: PreparedQuestion,
-        readings: Sequence[list[OrderReading]],
-        priors: Priors,
+        self, question_type: QuestionType[Any, Any], question: Any, read: Sequence[ReadReadout], priors: Priors
     ) -> dict[str, Any]:
         """A question's answer as JSON, ``type`` first.
 
@@ -76,34 +74,40 @@ class Reducer:
             PluginError: The reducer broke its contract.
         """
         name = question_type.name
-        distributions = list(self._distributions(name, prepared, readings, priors))
+        distributions = [self._distribution(name, one, priors) for one in read]
         try:
             answer = question_type.reduce(question, distributions)
         except BaseException as error:
             # Also a SystemExit: passed on, it would end the server.
             raise PluginError(name, f"reduce raised {type(error).__name__}") from error
         body = self.converter.answer(question_type, answer)
-        if max(map(len, readings)) > 1:
+        if max([len(one.orders) for one in read]) > 1:
             body["x_order_spread"] = max(distribution.spread for distribution in distributions)
-        mass = mean_mass(one.label_mass for read in readings for one in read)
+        mass = mean_mass(order.label_mass for one in read for order in one.orders)
         if mass is not None:
             body["x_label_mass"] = mass
         return body
 
-    def _distributions(
-        self, type_name: str, prepared: PreparedQuestion, readings: Sequence[list[OrderReading]], priors: Priors
-    ) -> Iterator[Distribution]:
-        """One distribution per readout, its orders averaged."""
-        for readout, read in zip(prepared.readouts, readings, strict=True):
-            if not read:
-                yield Distribution(readout.planned.readout, CERTAIN, 1.0)
-                continue
-            scores = self.scorer.scores(type_name, readout, read, priors)
-            probabilities = average_orders(scores, self.temperature)
-            yield Distribution(
-                readout.planned.readout,
-                probabilities,
-                confidence(probabilities, formula=self.formula, ordered=readout.planned.readout.ordered),
-                spread(scores, self.temperature) if len(scores) > 1 else 0.0,
-                mean_mass(one.label_mass for one in read),
-            )
+    def waiting(
+        self, asking: Mapping[str, Asking], readings: Readings, priors: Priors
+    ) -> dict[str, list[Distribution]]:
+        """The distributions that types wait for before they ask on, by question id: those of their last readouts."""
+        return {
+            name: [self._distribution(one.type.name, read, priors) for read in readings[name][-one.waits :]]
+            for name, one in asking.items()
+        }
+
+    def _distribution(self, type_name: str, read: ReadReadout, priors: Priors) -> Distribution:
+        """A readout's distribution, its orders averaged."""
+        readout = read.readout.planned.readout
+        if not read.orders:
+            return Distribution(readout, CERTAIN, 1.0)
+        scores = self.scorer.scores(type_name, read, priors)
+        probabilities = average_orders(scores, self.temperature)
+        return Distribution(
+            readout,
+            probabilities,
+            confidence(probabilities, formula=self.formula, ordered=readout.ordered),
+            spread(scores, self.temperature) if len(scores) > 1 else 0.0,
+            mean_mass(order.label_mass for order in read.orders),
+        )

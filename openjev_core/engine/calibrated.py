@@ -9,11 +9,21 @@ import msgspec
 
 from openjev_core.backends.protocol import ChatTemplate
 from openjev_core.calibration import Calibration
+from openjev_core.engine.asking import asked_of
 from openjev_core.errors import StartupError
 from openjev_core.plugins.registry import Registry
 from openjev_core.prompts.chat import ANSWER, question_turn
-from openjev_core.question import QuestionType
+from openjev_core.question import Distribution, QuestionType, Readout
 from openjev_core.settings import Settings
+
+MOST_READOUTS = 512
+"""Readouts of an example that a digest is taken from."""
+
+
+def undecided(readout: Readout, _: int) -> Distribution:
+    """The distribution that prefers nothing."""
+    count = len(readout.options)
+    return Distribution(readout, (1 / count,) * count, 0.0)
 
 
 def template_digest(template: ChatTemplate) -> str:
@@ -22,10 +32,17 @@ def template_digest(template: ChatTemplate) -> str:
 
 
 def prompt_digest(question_type: QuestionType[Any, Any]) -> str:
-    """Digest of the words that frame a question type's readouts, taken from what it writes for its examples."""
+    """Digest of the words that frame a question type's readouts, taken from what it writes for its examples.
+
+    What a type that asks on writes for them depends on what is read; here every option is as probable as any other.
+
+    Raises:
+        PluginError: The type broke its contract.
+    """
     words = []
     for example in question_type.examples:
-        for readout in question_type.readouts(example):
+        for distribution in asked_of(question_type, example, undecided, MOST_READOUTS):
+            readout = distribution.readout
             labelled = [(option.label or str(index), option) for index, option in enumerate(readout.options)]
             words.append(question_type.suffix(readout, labelled))
     return _digest(question_turn(), ANSWER, *words)

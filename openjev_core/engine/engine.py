@@ -180,22 +180,26 @@ class Engine:
             prepared = await self._preparation.of_request(request)
             read = await self._readings.read(request, prepared)
         return {
-            name: [
-                order_scores(readout, readings, read.priors)
-                for readout, readings in zip(question.readouts, read.readings[name], strict=True)
-            ]
-            for name, question in prepared.questions.items()
+            name: [order_scores(one, read.priors) for one in readouts]
+            for name, readouts in read.readings.items()
+            if name not in read.failures
         }
 
     async def preview_body(self, body: bytes, *, structured: Callable[[Request], None] = ignore) -> dict[str, Any]:
         """What the model would read for a request body, without inference: the body of ``/v1/prompts``.
+
+        Of a question that asks on, once it knows what was read, the first round.
 
         Raises:
             OpenJevError: As for :meth:`evaluate_body`, but for those of the backend.
         """
         async with self._admission.admit():
             _, prepared = await self._preparation.of_body(body, structured, parse_document)
-            return await self._preparation.beside(lambda: prepared.session.shown(prepared.questions), short=False)
+            try:
+                shown = await self._preparation.beside(lambda: prepared.session.shown(prepared.questions), short=False)
+            finally:
+                self._preparation.abandon(prepared)
+            return {**shown, "asks_on": list(prepared.asking)}
 
     async def check(self) -> None:
         """Ask the backend for a labelled token, at most once a second however often this is called.
@@ -212,7 +216,7 @@ class Engine:
     async def _evaluate(
         self, source: Callable[[Note], Awaitable[tuple[Request, Prepared]]], structured: Note, request_id: str
     ) -> Evaluation:
-        """One evaluation: admitted, planned and prepared, read, reduced."""
+        """One evaluation: admitted, planned and prepared, read round by round, reduced."""
         with self._observers.observing(request_id) as observed:
 
             def note(request: Request) -> None:
@@ -223,14 +227,14 @@ class Engine:
                 request, prepared = await source(note)
                 read = await self._readings.read(request, prepared)
                 answers, failures = await self._preparation.beside(
-                    lambda: self._reducer.answers(request, prepared, read.readings, read.priors),
+                    lambda: self._reducer.answers(request, read.readings, read.priors, read.failures),
                     short=self._preparation.is_short(request),
                 )
                 observed.evaluation = Evaluation(
                     model=self.model.public_name,
                     answers=answers,
                     usage=read.usage,
-                    timings=Timings(prepare=prepared.seconds, prefill=read.prefill, branches=read.seconds),
+                    timings=Timings(prepare=read.prepare, prefill=read.prefill, branches=read.seconds),
                     failures=failures,
                 )
                 return observed.evaluation
@@ -289,7 +293,7 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
         reader=reader,
         requests=requests,
         preparation=preparation,
-        readings=PreparedReader(admission, priors),
+        readings=PreparedReader(preparation, admission, priors, reducer),
         reducer=reducer,
         admission=admission,
         health=Health(model.backend),

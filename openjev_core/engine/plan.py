@@ -1,17 +1,22 @@
-"""What is read for a question: its type's readouts, held to the contract, and the orders their options are shown in."""
+"""What is read for a question: its type's readouts, held to the contract, and the orders their options are shown in.
+
+It is read in rounds: one, unless a type waits for distributions before it asks on.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from attrs import frozen
 
+from openjev_core.engine.asking import Asking
 from openjev_core.engine.request import Question, Request, Requests
-from openjev_core.errors import InvalidQuestion, PluginError, RequestError
+from openjev_core.errors import PluginError, Problem, RequestError
 from openjev_core.orders import Orders, check_available, orders_of
-from openjev_core.question import Option, QuestionType, Readout
+from openjev_core.question import Distribution, Option, QuestionType, Readout
 from openjev_core.reader import PlannedReadout, PreparedQuestion, Reader, Session
 
 MAX_CERTAIN = 1000
@@ -20,17 +25,19 @@ MAX_CERTAIN = 1000
 
 @frozen
 class Prepared:
-    """A request, ready to be read.
+    """A round of a request, ready to be read.
 
     Attributes:
         session: Reads it.
-        questions: Question id to what was prepared, in request order, without those whose type failed.
+        questions: Question id to what was prepared, in request order; without those whose type failed or asks no more.
+        asking: Question id to its readouts, where the type waits for some of this round's before it asks on.
         failures: Question id to the error of its type; empty unless the request allows failures.
-        seconds: How long preparing it took.
+        seconds: How long preparing took, that of the rounds before included.
     """
 
     session: Session
     questions: Mapping[str, PreparedQuestion]
+    asking: Mapping[str, Asking]
     failures: Mapping[str, PluginError]
     seconds: float
 
@@ -38,6 +45,11 @@ class Prepared:
     def branches(self) -> int:
         """How many branches were prepared."""
         return sum([len(r.planned.orders) for question in self.questions.values() for r in question.readouts])
+
+    def close(self) -> None:
+        """End what still waits. Runs the types' code, which may hang."""
+        for asking in self.asking.values():
+            asking.close()
 
 
 @frozen
@@ -55,7 +67,7 @@ class Planner:
     max_answers: int
 
     def prepare(self, request: Request) -> Prepared:
-        """A session on the request's state, with every question's readouts. All limits are checked here.
+        """A session on the request's state, with the first round of every question. All limits are checked here.
 
         Raises:
             RequestError: The state, a question or a limit. Paths start at the body.
@@ -64,74 +76,117 @@ class Planner:
         """
         started = time.perf_counter()
         session = self.reader.session(request.state)
-        questions: dict[str, PreparedQuestion] = {}
-        failures: dict[str, PluginError] = {}
-        for question_id, question in request.questions.items():
-            try:
-                questions[question_id] = self._question(question, request.orders, session)
-            except PluginError as error:
-                if not request.partial:
-                    raise
-                failures[question_id] = error
-            except RequestError as error:
-                raise error.under("questions", question_id) from error
-        if not questions:
-            raise next(iter(failures.values()))
-        if request.asks_for_orders:
-            readouts = (readout.planned.readout for question in questions.values() for readout in question.readouts)
+        asking = {name: Asking(question.type, question.value) for name, question in request.questions.items()}
+        prepared = self.ask_on(request, Prepared(session, {}, asking, {}, time.perf_counter() - started), {})
+        if request.asks_for_orders and not prepared.asking:
+            readouts = (one.planned.readout for question in prepared.questions.values() for one in question.readouts)
             check_available(request.orders, readouts)
-        return Prepared(session, questions, failures, time.perf_counter() - started)
+        return prepared
 
-    def _question(self, question: Question, orders: Orders, session: Session) -> PreparedQuestion:
-        """One question, from what was prepared for it earlier where that fits."""
+    def ask_on(
+        self, request: Request, before: Prepared, distributions: Mapping[str, Sequence[Distribution]]
+    ) -> Prepared:
+        """The round that follows one that was read, on the same session.
+
+        Args:
+            request: What is asked.
+            before: The round that was read.
+            distributions: Question id to those that its type waits for.
+
+        Raises:
+            RequestError: As for the first round; a limit also says how far the type came.
+            PluginError: As for the first round.
+        """
+        started = time.perf_counter()
+        questions: dict[str, PreparedQuestion] = {}
+        failures = dict(before.failures)
+        with closed_on_error(before):
+            for name, asking in before.asking.items():
+                question, found = request.questions[name], distributions.get(name, ())
+                try:
+                    prepared = self._question(question, asking, request.orders, before.session, found)
+                except PluginError as error:
+                    asking.close()
+                    if not request.partial:
+                        raise
+                    failures[name] = error
+                except RequestError as error:
+                    raise error.under("questions", name) from error
+                else:
+                    if prepared.readouts:
+                        questions[name] = prepared
+            if len(failures) == len(request.questions):
+                raise next(iter(failures.values()))
+        waiting = {name: asking for name, asking in before.asking.items() if name in questions and asking.waits}
+        seconds = before.seconds + time.perf_counter() - started
+        return Prepared(before.session, questions, waiting, failures, seconds)
+
+    def _question(
+        self,
+        question: Question,
+        asking: Asking,
+        orders: Orders,
+        session: Session,
+        distributions: Sequence[Distribution],
+    ) -> PreparedQuestion:
+        """One question's next round, the first from what was prepared for it earlier where that fits."""
         if question.failure is not None:
             raise question.failure
-        earlier = question.prepared_in(orders)
-        planned = plan(question.type, question.value, orders, self.max_answers)
-        prepared = session.prepare(question.type, planned, earlier)
-        if prepared is not earlier and question.written is not None:
+        earlier = question.prepared_in(orders) if not distributions else None
+        asked = asking.readouts
+        try:
+            prepared = session.prepare(question.type, plan(asking, orders, self.max_answers, distributions), earlier)
+        except RequestError as error:
+            if not distributions:
+                raise
+            raise so_far(error, asking.rounds - 1, asked) from error
+        if prepared is not earlier and question.written is not None and not distributions and not asking.waits:
             question.prepared = orders, prepared
             self.requests.keep(question)
         return prepared
 
 
+@contextmanager
+def closed_on_error(prepared: Prepared) -> Iterator[None]:
+    """Close what waits when the block fails: here, where a type's code may run, and not where the error is dropped."""
+    try:
+        yield
+    except BaseException:
+        prepared.close()
+        raise
+
+
 def plan(
-    question_type: QuestionType[Any, Any], question: Any, orders: Orders, max_answers: int
+    asking: Asking, orders: Orders, max_answers: int, distributions: Sequence[Distribution] = ()
 ) -> Iterator[PlannedReadout]:
-    """A question's readouts and the orders of their options, one readout at a time.
+    """A question's next round of readouts and the orders of their options, one readout at a time.
+
+    Args:
+        asking: Gives them.
+        orders: How many orders each is read in.
+        max_answers: Options in a readout.
+        distributions: Those that the type waits for; none in the first round.
 
     Raises:
         RequestError: The question makes no sense, or asks for too few or too many options.
         PluginError: The type broke its contract.
     """
-    found = certain = 0
-    for readout in pull_readouts(question_type, question):
-        check_readout(question_type, readout, max_answers)
+    for readout in asking.pull(distributions):
+        check_readout(asking.type, readout, max_answers)
         planned = PlannedReadout(readout, orders_of(readout, orders))
-        certain += not planned.orders
-        if certain > MAX_CERTAIN:
+        asking.certain += not planned.orders
+        if asking.certain > MAX_CERTAIN:
             msg = f"asks for more than {MAX_CERTAIN} readouts of one option, whose answers are certain"
             raise RequestError.at(readout.loc, msg, "option_count")
         yield planned
-        found += 1
-    if not found:
-        raise PluginError(question_type.name, "readouts gave none")
+    if not asking.readouts:
+        raise PluginError(asking.type.name, "readouts gave none")
 
 
-def pull_readouts(question_type: QuestionType[Any, Any], question: Any) -> Iterator[Readout]:
-    """A question's readouts, one by one, so that an endless generator ends at the token limit.
-
-    Raises:
-        InvalidQuestion: As the type raises it.
-        PluginError: For anything else that it raises. Generators raise late, hence the guard around every pull.
-    """
-    try:
-        yield from question_type.readouts(question)
-    except (InvalidQuestion, GeneratorExit):
-        raise
-    except BaseException as error:
-        # Also a SystemExit: passed on, it would end the server.
-        raise PluginError(question_type.name, f"readouts raised {type(error).__name__}") from error
+def so_far(error: RequestError, rounds: int, readouts: int) -> RequestError:
+    """The same problems, each with how far a type that asks on had come."""
+    came = f"; the question had asked {readouts} readouts in {rounds} round{'s' * (rounds != 1)} before"
+    return RequestError([Problem(problem.loc, problem.msg + came, problem.type) for problem in error.problems])
 
 
 def check_readout(question_type: QuestionType[Any, Any], readout: object, max_answers: int | None) -> None:
@@ -148,7 +203,8 @@ def check_readout(question_type: QuestionType[Any, Any], readout: object, max_an
     """
     name = question_type.name
     if not isinstance(readout, Readout):
-        raise PluginError(name, f"readouts gave a {type(readout).__name__}, not a Readout")
+        rule = f"readouts gave a {type(readout).__name__}, not a Readout or a sequence of them"
+        raise PluginError(name, rule)
     if not isinstance(readout.loc, tuple) or not all(isinstance(part, (str, int)) for part in readout.loc):
         raise PluginError(name, "a readout's loc is no tuple of field names and positions")
     if not isinstance(readout.text, str) or readout.text != readout.text.strip():

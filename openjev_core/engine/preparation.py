@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from attrs import frozen
@@ -10,6 +10,7 @@ from attrs import frozen
 from openjev_core.engine.plan import Planner, Prepared
 from openjev_core.engine.request import Request, Requests, is_small
 from openjev_core.engine.threads import Threads
+from openjev_core.question import Distribution
 
 SHORT_BODY = 64 * 1024
 SHORT_SEPARATORS = 1000
@@ -79,18 +80,47 @@ class Preparation:
 
         separators = body.count(b"{") + body.count(b"[") + body.count(b",")
         if len(body) > HEAVY_BODY or separators > HEAVY_SEPARATORS:
-            return await self.heavy.run(whole)
+            return await self.heavy.run(whole, lambda abandoned: abandoned[1].close())
         short = self.own_types_alone and len(body) <= SHORT_BODY and separators <= SHORT_SEPARATORS
         request = await self.beside(structured, short=short)
         return request, await self.of_request(request)
 
     async def of_request(self, request: Request) -> Prepared:
         """A structured request, prepared. Raises as :meth:`of_body` does."""
-        return await self.beside(lambda: self.planner.prepare(request), short=self.is_short(request))
+        return await self.beside(
+            lambda: self.planner.prepare(request), short=self.is_short(request), abandoned=Prepared.close
+        )
 
-    async def beside(self, work: Callable[[], T], *, short: bool) -> T:
+    async def ask_on(
+        self,
+        request: Request,
+        before: Prepared,
+        distributions: Callable[[], Mapping[str, Sequence[Distribution]]],
+    ) -> Prepared:
+        """The round that follows one that was read, prepared.
+
+        Args:
+            request: What is asked.
+            before: The round that was read.
+            distributions: Makes those that the types wait for, by question id.
+
+        Raises:
+            OpenJevError: As :meth:`of_body`.
+        """
+        return await self.beside(
+            lambda: self.planner.ask_on(request, before, distributions()),
+            short=self.is_short(request),
+            abandoned=Prepared.close,
+        )
+
+    def abandon(self, prepared: Prepared) -> None:
+        """End the types that still wait for distributions, where their code may run; nobody waits for that."""
+        if prepared.asking:
+            self.threads.start(prepared.close)
+
+    async def beside(self, work: Callable[[], T], *, short: bool, abandoned: Callable[[T], None] | None = None) -> T:
         """Do work beside the event loop; on it where that is short: a thread would cost more than the work."""
-        return work() if short else await self.threads.run(work)
+        return work() if short else await self.threads.run(work, abandoned)
 
     def is_short(self, request: Request) -> bool:
         """Whether work on a request is short: one order, a small state, small questions of openjev's own types."""

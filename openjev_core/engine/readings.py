@@ -1,17 +1,22 @@
-"""Reading every readout of a request, in all the orders that were planned, at once."""
+"""Reading a request round by round: in each every readout, in all the orders that were planned, at once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
+from functools import partial
 
 from attrs import evolve, frozen
 
 from openjev_core.engine.admission import Admission
+from openjev_core.engine.answers import Reducer
 from openjev_core.engine.plan import Prepared
+from openjev_core.engine.preparation import Preparation
 from openjev_core.engine.prior import PriorMemory
 from openjev_core.engine.request import Request
-from openjev_core.engine.scores import Priors, Readings
-from openjev_core.reader import OrderReading, PreparedQuestion, Session, Share, Usage, check_reading
+from openjev_core.engine.scores import Priors, Readings, ReadReadout
+from openjev_core.errors import PluginError
+from openjev_core.reader import Logprobs, PreparedQuestion, Session, Share, Usage, check_reading
 
 
 @frozen(kw_only=True)
@@ -19,16 +24,20 @@ class Read:
     """What was read of a request.
 
     Attributes:
-        readings: Question id to what was read of its readouts.
+        readings: Question id to its readouts with what was read of them, in the order in which they were asked.
         priors: What is divided out.
+        failures: Question id to the error of its type; empty unless the request allows failures.
         usage: What was read, priors that were not known included.
+        prepare: Seconds that preparing took.
         prefill: Seconds until the prefixes were warm.
         seconds: Seconds that reading the branches took.
     """
 
     readings: Readings
     priors: Priors
+    failures: Mapping[str, PluginError]
     usage: Usage
+    prepare: float
     prefill: float
     seconds: float
 
@@ -38,47 +47,69 @@ class PreparedReader:
     """Reads prepared requests.
 
     Attributes:
+        preparation: Prepares the rounds that follow the first.
         admission: Counts the branches that are being read.
         priors: Measures label priors, where these are divided out.
+        reducer: Makes the distributions that types wait for.
     """
 
+    preparation: Preparation
     admission: Admission
     priors: PriorMemory | None
+    reducer: Reducer
 
     async def read(self, request: Request, prepared: Prepared) -> Read:
-        """Read what was prepared; before that, the priors that are not known.
+        """Read a request, from its first round until no type asks on. The rounds of all questions are read together.
+
+        The session is left between two rounds: a type may take its time there, and where a model has one place for a
+        state, priors are measured in it.
 
         Raises:
             BackendError: As the session raises it, or what it gives is no distribution over a readout's options.
+            OpenJevError: As :meth:`Preparation.ask_on`.
         """
-        session, questions = prepared.session, prepared.questions
-        priors: Priors = {}
-        spent: Session | None = None
-        if self.priors is not None:
-            typed = [(request.questions[name].type, question) for name, question in questions.items()]
-            priors, spent = await self.priors.priors(typed)
-
-        readings: Readings = {name: [[] for _ in question.readouts] for name, question in questions.items()}
-        if prepared.branches:  # there are none where every question leaves one option
-            with self.admission.reading(prepared.branches):
-                async with session:
-                    readings = await read_all(session, questions)
-        usage, prefill, seconds = session.usage, session.prefill, session.reading
-        if spent is not None:
-            usage = evolve(
-                usage,
-                input_tokens=usage.input_tokens + spent.usage.input_tokens,
-                output_tokens=usage.output_tokens + spent.usage.output_tokens,
-            )
-            prefill, seconds = prefill + spent.prefill, seconds + spent.reading
-        return Read(readings=readings, priors=priors, usage=usage, prefill=prefill, seconds=seconds)
+        session = prepared.session
+        readings: dict[str, list[ReadReadout]] = {name: [] for name in prepared.questions}
+        priors: dict[bytes, Logprobs] = {}
+        sessions = [session]
+        try:
+            while True:
+                if self.priors is not None:
+                    typed = [(request.questions[name].type, question) for name, question in prepared.questions.items()]
+                    known, spent = await self.priors.priors(typed)
+                    priors.update(known)
+                    sessions.extend([spent] if spent is not None else [])
+                with self.admission.reading(prepared.branches):
+                    # There are none where every readout leaves one option.
+                    async with session if prepared.branches else nullcontext():
+                        for name, read in (await read_all(session, prepared.questions)).items():
+                            readings[name].extend(read)
+                if not prepared.asking:
+                    break
+                waiting = partial(self.reducer.waiting, prepared.asking, readings, priors)
+                prepared = await self.preparation.ask_on(request, prepared, waiting)
+        finally:
+            self.preparation.abandon(prepared)
+        return Read(
+            readings=readings,
+            priors=priors,
+            failures=prepared.failures,
+            usage=evolve(
+                session.usage,
+                input_tokens=sum([one.usage.input_tokens for one in sessions]),
+                output_tokens=sum([one.usage.output_tokens for one in sessions]),
+            ),
+            prepare=prepared.seconds,
+            prefill=sum([one.prefill for one in sessions]),
+            seconds=sum([one.reading for one in sessions]),
+        )
 
 
 async def read_all(session: Session, questions: Mapping[str, PreparedQuestion]) -> Readings:
     """Read what was prepared.
 
     Args:
-        session: Entered.
+        session: Entered, unless there is no order to read.
         questions: Question id to what was prepared for it.
 
     Raises:
@@ -90,11 +121,11 @@ async def read_all(session: Session, questions: Mapping[str, PreparedQuestion]) 
         for index, readout in enumerate(question.readouts)
         if readout.planned.orders
     ]
-    readings: dict[str, list[list[OrderReading]]] = {name: [] for name in questions}
-    read = iter(await session.read(shares))
+    readings: dict[str, list[ReadReadout]] = {name: [] for name in questions}
+    read = iter(await session.read(shares) if shares else ())
     for name, question in questions.items():
         for readout in question.readouts:
             found = next(read) if readout.planned.orders else []
             check_reading(found, len(readout.planned.orders), len(readout.planned.readout.options))
-            readings[name].append(found)
+            readings[name].append(ReadReadout(readout, found))
     return readings

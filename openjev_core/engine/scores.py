@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from attrs import frozen
 
@@ -14,8 +15,21 @@ from openjev_core.calibration import Calibration
 from openjev_core.distribution import floored_logs, softmax
 from openjev_core.reader import Logprobs, OrderReading, PreparedReadout
 
-Readings = Mapping[str, list[list[OrderReading]]]
-"""Question id to what was read of each of its readouts: one entry per order, the first orders first."""
+
+class ReadReadout(NamedTuple):
+    """A readout, and what was read of it.
+
+    Attributes:
+        readout: As it was prepared.
+        orders: Each of its orders.
+    """
+
+    readout: PreparedReadout
+    orders: Sequence[OrderReading]
+
+
+Readings = Mapping[str, Sequence[ReadReadout]]
+"""Question id to its readouts with what was read of them, in the order in which they were asked."""
 
 Priors = Mapping[bytes, Logprobs]
 """What is read in place of a state's reading when the state is empty, by the keys of :class:`PreparedReadout`."""
@@ -44,15 +58,14 @@ class Scorer:
 
     calibration: Calibration | None = None
 
-    def scores(
-        self, type_name: str, readout: PreparedReadout, readings: Sequence[OrderReading], priors: Priors
-    ) -> list[Sequence[float]]:
+    def scores(self, type_name: str, read: ReadReadout, priors: Priors) -> list[Sequence[float]]:
         """The scores of each order that was read of a readout, in the options' given order.
 
         The prior is divided out first (Zhao et al. 2021, contextual calibration, with the empty state as the
         content-free input); then the calibration's formula applies.
         """
-        scores: list[Sequence[float]] = [one.logprobs for one in readings]
+        readout = read.readout
+        scores: list[Sequence[float]] = [one.logprobs for one in read.orders]
         if priors:
             scores = [divide_out(one, priors[key]) for one, key in zip(scores, readout.keys, strict=False)]
         if self.calibration is not None and type_name in self.calibration.types:
@@ -73,7 +86,7 @@ def divide_out(logprobs: Sequence[float], prior: Sequence[float]) -> list[float]
     return [value - base for value, base in zip(normalised, floored_logs(prior), strict=True)]
 
 
-def order_scores(readout: PreparedReadout, readings: Sequence[OrderReading], priors: Priors) -> list[OrderScores]:
+def order_scores(read: ReadReadout, priors: Priors) -> list[OrderScores]:
     """What a calibration is fitted on: each order's scores without any calibration."""
-    scores = Scorer().scores("", readout, readings, priors)
-    return [OrderScores(labels, one) for labels, one in zip(readout.labels, scores, strict=False)]
+    scores = Scorer().scores("", read, priors)
+    return [OrderScores(labels, one) for labels, one in zip(read.readout.labels, scores, strict=False)]

@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -35,13 +36,17 @@ class Threads:
         self._all: list[_Worker] = []
         weakref.finalize(self, _dismiss, self._all)
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Run ``work`` in a thread. Cancelling the caller leaves the work to end by itself."""
+    async def run(self, work: Callable[[], T], abandoned: Callable[[T], None] | None = None) -> T:
+        """Run ``work`` in a thread. Cancelling the caller leaves the work to end by itself.
+
+        Args:
+            work: What is done.
+            abandoned: Called with the work's result, in a thread, where nobody waits for it any more.
+        """
         await self._places.acquire()
-        call = _Call(work, self._places)
+        call = _Call(work, abandoned, self._places)
         try:
-            # The one that ended last: its memory is warm, and a quiet server keeps using few.
-            worker = self._idle.pop() if self._idle else self._one_more()
+            worker = self._free_worker()
         except RuntimeError:  # the system has no more threads
             call.leave()
             raise
@@ -55,7 +60,14 @@ class Threads:
             # An error's traceback holds this frame, and the call's outcome the error: see :func:`perform`.
             del call, worker
 
-    def _one_more(self) -> _Worker:
+    def start(self, work: Callable[[], None]) -> None:
+        """Run ``work`` in a thread and wait for nothing. It takes no place: it may hang."""
+        self._free_worker().calls.put(_Call(work))
+
+    def _free_worker(self) -> _Worker:
+        if self._idle:
+            # The one that ended last: its memory is warm, and a quiet server keeps using few.
+            return self._idle.pop()
         worker = _Worker(self._idle)
         self._all.append(worker)
         return worker
@@ -79,14 +91,16 @@ class _Worker:
             del call, result, error, loop
 
     def _finish(self, call: _Call[Any], result: Any, error: BaseException | None) -> None:
-        self._idle.append(self)
         call.leave()
         if call.outcome.done():
-            return
-        if error is None:
+            if error is None and call.abandoned is not None:
+                self.calls.put(_Call(partial(call.abandoned, result)))
+                return
+        elif error is None:
             call.outcome.set_result(result)
         else:
             call.outcome.set_exception(error)
+        self._idle.append(self)
 
 
 def _dismiss(workers: list[_Worker]) -> None:
@@ -96,21 +110,26 @@ def _dismiss(workers: list[_Worker]) -> None:
 
 
 class _Call(Generic[T]):
-    """One piece of work and its place."""
+    """One piece of work, and its place where it has one."""
 
-    def __init__(self, work: Callable[[], T], places: asyncio.Semaphore) -> None:
+    def __init__(
+        self,
+        work: Callable[[], T],
+        abandoned: Callable[[T], None] | None = None,
+        places: asyncio.Semaphore | None = None,
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self.outcome: asyncio.Future[T] = self.loop.create_future()
         self.work = work
+        self.abandoned = abandoned
         self.context = contextvars.copy_context()
         self._places = places
-        self._holds_place = True
 
     def leave(self) -> None:
         """Give the place up, if that has not happened."""
-        if self._holds_place:
-            self._holds_place = False
-            self._places.release()
+        places, self._places = self._places, None
+        if places is not None:
+            places.release()
 
 
 def perform(context: contextvars.Context, work: Callable[[], T]) -> tuple[T | None, BaseException | None]:

@@ -107,10 +107,13 @@ class PromptSession:
     async def __aenter__(self) -> Self:
         started = time.perf_counter()
         ids = self.prefix.ids
-        self._holding = self.backend.prefix(ids, key=routing_key(ids), branches=self.budget.branches)
+        unread = self.budget.branches - len(self._readings)
+        self._holding = self.backend.prefix(ids, key=routing_key(ids), branches=unread)
         self._warm = await self._holding.__aenter__()
-        self._warm_ups.append(self._warm.warm_up)
-        self.prefill = time.perf_counter() - started
+        # Once, however often the session is entered: that others needed the place meanwhile is no use of this one.
+        if not self._warm_ups:
+            self._warm_ups.append(self._warm.warm_up)
+        self.prefill += time.perf_counter() - started
         return self
 
     async def __aexit__(

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 from attrs import frozen
 
 from openjev_core.backends.protocol import Tokenizer
-from openjev_core.distribution import confidence
-from openjev_core.engine.plan import check_readout, pull_readouts
+from openjev_core.engine.asking import asked_of
+from openjev_core.engine.plan import check_readout
 from openjev_core.errors import OpenJevError, PluginError, RequestError
 from openjev_core.plugins.contract import type_fault
 from openjev_core.plugins.problems import raised
@@ -26,6 +26,7 @@ from openjev_core.plugins.structuring import QuestionConverter, json_fault
 from openjev_core.prompts.chat import ANSWER
 from openjev_core.prompts.labels import LabelCheck
 from openjev_core.question import Distribution, QuestionType, Readout
+from openjev_core.testing.scripted import distribution_of
 from openjev_core.testing.tokenizers import real_tokenizers
 
 MAX_ANSWERS = 64
@@ -34,6 +35,29 @@ MAX_READOUTS = 512
 
 ODD_VALUES: tuple[Any, ...] = (None, True, 0, -1, 1.5, "", " ", "x", [], ["x"], [None], {}, {"x": "y"}, {"x": None})
 """What a client may send in any field's place."""
+
+
+Shape = Callable[[int, int], list[float]]
+"""The probabilities of so many options, in the readout at a position."""
+
+
+def _first(count: int, _: int) -> list[float]:
+    return [1.0] + [0.0] * (count - 1)
+
+
+def _last(count: int, _: int) -> list[float]:
+    return [0.0] * (count - 1) + [1.0]
+
+
+SHAPES: Mapping[str, Shape] = {
+    "uniform": lambda count, _: [1 / count] * count,
+    "certain of the first": _first,
+    "certain of the last": _last,
+    "half zeros": lambda count, _: [0.0 if i % 2 else 1 / math.ceil(count / 2) for i in range(count)],
+    "skewed": lambda count, _: [2.0 ** -(i + 1) for i in range(count - 1)] + [2.0 ** -(count - 1)],
+    "contradictory": lambda count, index: (_last if index % 2 else _first)(count, index),
+}
+"""Distributions at their extremes: certain of one place, uniform, with zeros, and readouts that contradict."""
 
 
 @frozen
@@ -132,24 +156,40 @@ def _round_trip(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
 
 
 def _readouts(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
-    """Every example gives readouts that the engine takes, the same ones each time."""
+    """Every example gives readouts that the engine takes, the same ones each time, whatever is read of them."""
     for index, example in enumerate(question_type.examples):
-        rule = f"readouts, example {index}"
-        try:
-            first, second = _pull(question_type, example), _pull(question_type, example)
-            for readout in first:
-                check_readout(question_type, readout, MAX_ANSWERS)
-        except OpenJevError as error:
-            yield Finding(rule, _said(error), "an example is a valid question: mend it, or the readouts")
-            continue
-        if not first:
-            yield Finding(rule, "there are none", "yield at least one Readout")
-        if len(first) >= MAX_READOUTS:
-            yield Finding(rule, f"there are {MAX_READOUTS} or more", "bound the readouts of a question")
-        if first != second:
-            yield Finding(
-                rule, "they differ from one call to the next", "depend on the question alone: no clock, no chance"
-            )
+        for kind, shape in SHAPES.items():
+            rule = f"readouts, example {index}" + ("" if kind == "uniform" else f", {kind}")
+            try:
+                first, second = (_asked(question_type, example, shape) for _ in range(2))
+            except OpenJevError as error:
+                yield Finding(rule, _said(error), "an example is a valid question: mend it, or the readouts")
+                break
+            if not first:
+                yield Finding(rule, "there are none", "yield at least one Readout")
+            if len(first) >= MAX_READOUTS:
+                yield Finding(rule, f"there are {MAX_READOUTS} or more", "bound the readouts of a question")
+            if first != second:
+                fix = "depend on the question and its distributions alone: no clock, no chance"
+                yield Finding(rule, "they differ from one call to the next", fix)
+            if not first or len(first) >= MAX_READOUTS or first != second:
+                break
+
+
+def _closing(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
+    """A generator that is closed while it waits ends, as where a client hangs up."""
+    try:
+        given = question_type.readouts(question_type.examples[0])
+        if not isinstance(given, Generator):
+            return
+        next(given, None)
+    except (Exception, SystemExit):  # noqa: BLE001 - another rule reports it
+        return
+    try:
+        given.close()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is the finding
+        fix = "let GeneratorExit pass, and clean up in a finally"
+        yield Finding("readouts, closed early", f"it raised {raised(error)}", fix)
 
 
 def _suffixes(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
@@ -179,8 +219,10 @@ def _reducer(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
     """The reducer answers every distribution there can be, and changes nothing."""
     converter = QuestionConverter(registry_of(question_type))
     for index, example in enumerate(question_type.examples):
-        readouts = _valid_readouts(question_type, example)
-        for kind, distributions in _extremes(readouts):
+        for kind, shape in SHAPES.items():
+            distributions = _valid(question_type, example, shape)
+            if not distributions:
+                break
             rule = f"reduce, example {index}, {kind}"
             before = copy.deepcopy(example)
             try:
@@ -212,8 +254,7 @@ def _odd_requests(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
         for odd in ODD_VALUES:
             try:
                 _, question = converter.question({**wire, field.name: odd})
-                for readout in _pull(question_type, question):
-                    check_readout(question_type, readout, MAX_ANSWERS)
+                _asked(question_type, question, SHAPES["uniform"])
             except RequestError as error:
                 if any(not problem.loc for problem in error.problems):
                     msg = f"{field.name}={odd!r} is refused without a path: {error}"
@@ -229,6 +270,7 @@ RULES: tuple[Callable[[QuestionType[Any, Any]], Iterator[Finding]], ...] = (
     _summary,
     _round_trip,
     _readouts,
+    _closing,
     _suffixes,
     _reducer,
     _odd_requests,
@@ -252,47 +294,32 @@ def _label_findings(
                 yield Finding("labels", f"{label!r} does not work on {model}: {outcome}", fix)
 
 
-def _pull(question_type: QuestionType[Any, Any], question: Any) -> list[Readout]:
-    readouts = []
-    for readout in pull_readouts(question_type, question):
-        readouts.append(readout)
-        if len(readouts) == MAX_READOUTS:
-            break
-    return readouts
+def _asked(question_type: QuestionType[Any, Any], question: Any, shape: Shape) -> list[Distribution]:
+    """Every readout that a type asks for where distributions have a shape, held to the contract."""
+
+    def read(readout: Readout, index: int) -> Distribution:
+        check_readout(question_type, readout, MAX_ANSWERS)
+        return distribution_of(readout, shape(len(readout.options), index))
+
+    return list(asked_of(question_type, question, read, MAX_READOUTS))
+
+
+def _valid(question_type: QuestionType[Any, Any], example: Any, shape: Shape) -> list[Distribution]:
+    """An example's readouts, read; none when they are invalid, which another rule reports."""
+    try:
+        return _asked(question_type, example, shape)
+    except OpenJevError:
+        return []
 
 
 def _valid_readouts(question_type: QuestionType[Any, Any], example: Any) -> list[Readout]:
-    """An example's readouts; none when they are invalid, which another rule reports."""
-    try:
-        readouts = _pull(question_type, example)
-        for readout in readouts:
-            check_readout(question_type, readout, MAX_ANSWERS)
-    except OpenJevError:
-        return []
-    return readouts
-
-
-def _extremes(readouts: Sequence[Readout]) -> Iterator[tuple[str, Sequence[Distribution]]]:
-    """Distributions at their extremes: certain of one place, uniform, with zeros, and readouts that contradict."""
-    if not readouts:
-        return
-    shapes: list[tuple[str, Callable[[int], list[float]]]] = [
-        ("uniform", lambda n: [1 / n] * n),
-        ("certain of the first", lambda n: [1.0] + [0.0] * (n - 1)),
-        ("certain of the last", lambda n: [0.0] * (n - 1) + [1.0]),
-        ("half zeros", lambda n: [0.0 if i % 2 else 1 / math.ceil(n / 2) for i in range(n)]),
-        ("skewed", lambda n: [2.0 ** -(i + 1) for i in range(n - 1)] + [2.0 ** -(n - 1)]),
-    ]
-    for kind, shape in shapes:
-        yield kind, [_distribution(readout, shape(len(readout.options))) for readout in readouts]
-    alternating = [shapes[1 + index % 2][1] for index in range(len(readouts))]
-    pairs = zip(readouts, alternating, strict=True)
-    yield "contradictory", [_distribution(readout, shape(len(readout.options))) for readout, shape in pairs]
-
-
-def _distribution(readout: Readout, probabilities: Sequence[float]) -> Distribution:
-    sure = confidence(probabilities, formula="entropy", ordered=readout.ordered)
-    return Distribution(readout, tuple(probabilities), sure)
+    """Every readout that an example may lead to. A type that asks on may ask something else in each shape."""
+    asked: list[list[Readout]] = []
+    for shape in SHAPES.values():
+        readouts = [one.readout for one in _valid(question_type, example, shape)]
+        if readouts not in asked:
+            asked.append(readouts)
+    return [readout for readouts in asked for readout in readouts]
 
 
 def _said(error: OpenJevError) -> str:

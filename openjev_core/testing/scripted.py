@@ -11,16 +11,18 @@ import math
 import re
 import string
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 from attrs import frozen
 
 from openjev_core.backends.protocol import Branch, ChatTemplate, LoadedModel, Reading
+from openjev_core.distribution import confidence
+from openjev_core.engine.asking import Asking
 from openjev_core.engine.engine import Engine, engine_for
 from openjev_core.engine.plan import plan
 from openjev_core.plugins.registry import registry_of
-from openjev_core.question import QuestionType
+from openjev_core.question import Distribution, QuestionType, Readout
 from openjev_core.settings import Settings
 
 Script = Callable[[str, Sequence[str]], Sequence[float]]
@@ -151,13 +153,16 @@ def scripted_engine(
     return engine_for(scripted_model(script, own_labels=own), settings or Settings(), registry_of(*types))
 
 
-def rendered_prompts(question_type: QuestionType[Any, Any], question: Any, *, state: str = STATE) -> str:
-    """What the model reads for a question: the shared prefix, then each readout's own part.
+def rendered_prompts(
+    question_type: QuestionType[Any, Any], question: Any, *, state: str = STATE, script: Script = uniform
+) -> str:
+    """What the model reads for a question: the shared prefix, then each readout's own part, round by round.
 
     Args:
         question_type: The question's type.
         question: An instance of the type's question class.
         state: The state that the question is about.
+        script: Answers a type that asks on once it knows what was read.
 
     Returns:
         The prompts in ChatML, whatever model is installed, so that a snapshot of them changes with the type alone.
@@ -168,10 +173,27 @@ def rendered_prompts(question_type: QuestionType[Any, Any], question: Any, *, st
     """
     reader = scripted_engine(question_type).reader
     session = reader.session(state)
-    planned = plan(question_type, question, 1, reader.limits.max_answers_per_question)
-    shown = session.shown({"question": session.prepare(question_type, planned)})
-    prefix, branches = shown["prefix"], shown["branches"]
-    count = len(branches)
-    parts = [f"=== prefix, shared by {count} readout{'s' * (count != 1)} ===\n{prefix}"]
-    parts.extend(f"=== readout {b['readout']} ===\n{b['prompt'].removeprefix(prefix)}" for b in branches)
-    return "\n".join(parts)
+    asking = Asking(question_type, question)
+    found: list[Distribution] = []
+    parts: list[str] = []
+    with closing(asking):
+        while not asking.rounds or asking.waits:
+            planned = plan(asking, 1, reader.limits.max_answers_per_question, found[len(found) - asking.waits :])
+            prepared = session.prepare(question_type, planned)
+            shown = session.shown({"question": prepared})
+            if asking.rounds > 1 and prepared.readouts:
+                parts.append(f"=== round {asking.rounds}, asked once these were read ===")
+            for readout, branch in zip(prepared.readouts, shown["branches"], strict=True):
+                parts.append(f"=== readout {len(found)} ===\n{branch['prompt'].removeprefix(shown['prefix'])}")
+                probabilities = tuple(script(branch["prompt"], list(branch["labels"])))
+                found.append(distribution_of(readout.planned.readout, probabilities))
+    count = len(found)
+    prefix = f"=== prefix, shared by {count} readout{'s' * (count != 1)} ===\n{shown['prefix']}"
+    return "\n".join([prefix, *parts])
+
+
+def distribution_of(readout: Readout, probabilities: Sequence[float]) -> Distribution:
+    """A readout's distribution, as an engine with the default settings makes it of these probabilities."""
+    alone = len(probabilities) == 1
+    sure = 1.0 if alone else confidence(probabilities, formula="entropy", ordered=readout.ordered)
+    return Distribution(readout, tuple(probabilities), sure)

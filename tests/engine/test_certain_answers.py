@@ -41,7 +41,7 @@ async def test_it_changes_nothing_for_the_questions_beside_it(orders):
     evaluation = await scripted_engine(beside).evaluate(state="S.", questions=questions, orders=orders)
     assert {"c": CHOSEN, **expected.answers, "s": SCORED} == evaluation.answers
     assert ["c", "n", "s"] == list(evaluation.answers)
-    assert (alone.prompts, alone.singles) == (beside.prompts, beside.singles)
+    assert (alone.prompts, alone.announced) == (beside.prompts, beside.announced)
     assert expected.usage == evaluation.usage
 
 

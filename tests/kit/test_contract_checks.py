@@ -88,7 +88,29 @@ def labelled(*labels):
     return tuple(Option(key=label, text="a side", label=label) for label in labels)
 
 
+def stubborn(question):
+    try:
+        yield from readouts(question)
+    except GeneratorExit:
+        yield from readouts(question)
+
+
+def late(question):
+    """Asks on, and wrongly, where heads are certain."""
+    (first,) = yield list(readouts(question))
+    if first["heads"] == 1:
+        yield [Readout(text=" ", options=(HEADS, TAILS))]
+
+
+def for_ever(question):
+    while True:
+        yield list(readouts(question))
+
+
 BREAKS = [
+    ("readouts, closed early", "RuntimeError: generator ignored GeneratorExit", broken(readouts=stubborn)),
+    ("readouts, example 0, certain of the first", "outer white space", broken(readouts=late)),
+    ("readouts, example 0", "there are 512 or more", broken(readouts=for_ever)),
     ("record", "contract version 2", broken(api=2)),
     ("record", "its question is no attrs class", broken(question=dict)),
     ("examples", "there are none", broken(examples=())),

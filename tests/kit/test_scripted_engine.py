@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
+import attrs
 import httpx
 import openjev_noul
 import pytest
 
+from openjev_core import Option, Readout
 from openjev_core.errors import StartupError
 from openjev_core.testing import rendered_prompts, scripted_engine
 from openjev_core.testing.live import live_server
 
 (NOUL,) = openjev_noul.openjev_question_types()
+SIDES = (Option(key="a", text="one"), Option(key="b", text="two"))
 QUESTION = {"type": "noul", "instructions": "Is it so?"}
 
 
@@ -40,6 +44,22 @@ def test_rendered_prompts_show_each_readout_once():
     assert 1 == text.count("=== readout")
     assert 1 == text.count("Words.")
     assert "\nQuestion:\n=== readout 0 ===\n Is it so?\n\nOptions:\nYes: the answer is yes\n" in text
+
+
+def test_rendered_prompts_show_every_round():
+    def readouts(question):
+        (found,) = yield [Readout(text="First?", options=SIDES)]
+        yield Readout(text=f"After {found.top.key}?", options=SIDES)
+
+    kind = attrs.evolve(NOUL, readouts=readouts)
+    question = openjev_noul.Noul(instructions="?")
+
+    shown = rendered_prompts(kind, question, script=lambda prompt, labels: [0.25, 0.75])
+
+    assert ["=== prefix, shared by 2 readouts ===", "=== readout 0 ==="] == re.findall("===.*===", shown)[:2]
+    assert ["=== round 2, asked once these were read ===", "=== readout 1 ==="] == re.findall("===.*===", shown)[2:]
+    assert "=== readout 1 ===\n After b?\n\nOptions:\nA: one" in shown
+    assert "After a?" in rendered_prompts(kind, question)
 
 
 def test_a_live_server_answers_by_script(openjev_server):

@@ -33,7 +33,7 @@ def test_the_engine_loads_when_it_is_named():
 def test_every_public_name_is_there_and_documented(name):
     value = getattr(openjev_core, name)
     assert name in dir(openjev_core)
-    if callable(value) and name != "Content":
+    if callable(value) and name not in ("Content", "Rounds"):  # aliases
         assert value.__doc__
 
 

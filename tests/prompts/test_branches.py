@@ -170,7 +170,7 @@ BROKEN = [
     ({"readouts": raising(BackendUnavailable("internals"))}, "readouts raised BackendUnavailable"),
     ({"readouts": lambda q: None}, "readouts raised TypeError"),
     ({"readouts": lambda q: []}, "readouts gave none"),
-    ({"readouts": lambda q: ["x"]}, "readouts gave a str, not a Readout"),
+    ({"readouts": lambda q: ["x"]}, "readouts gave a str, not a Readout or a sequence of them"),
     ({"readouts": readout(text=" ?")}, "a readout's text is no string without outer white space"),
     ({"readouts": readout(text=None)}, "a readout's text is no string without outer white space"),
     ({"readouts": readout(loc="criteria")}, "a readout's loc is no tuple of field names and positions"),

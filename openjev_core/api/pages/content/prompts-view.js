@@ -22,7 +22,10 @@ export function promptsView(preview, form) {
     { class: "hint" },
     "Read once. Each branch continues it, and the model’s first token after it is read over the branch’s labels.",
   );
-  return [intro, prefix, ...preview.branches.map((branch) => branchCard(branch, preview.prefix, form))];
+  const further = preview.asks_on.map((id) =>
+    h("p", { class: "hint" }, h("code", {}, id), " asks on once these are read; what, depends on what is read."),
+  );
+  return [intro, prefix, ...preview.branches.map((branch) => branchCard(branch, preview.prefix, form)), ...further];
 }
 
 function branchCard(branch, prefix, form) {

@@ -1,0 +1,129 @@
+"""What a question's type asks for: readouts one by one, and rounds whose distributions it gets before it asks on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any
+
+from openjev_core.errors import InvalidQuestion, PluginError
+from openjev_core.question import Distribution, QuestionType, Readout
+
+log = logging.getLogger(__name__)
+
+
+class Asking:
+    """One question's readouts while its type asks for them. Runs the type's code, which may hang; one thread at a time.
+
+    Args:
+        question_type: The question's type.
+        question: An instance of the type's question class.
+
+    Attributes:
+        waits: How many distributions the type waits for before it asks on: those of the last readouts of the round that
+            was pulled last. 0 when it asks no more.
+        rounds: Rounds pulled so far.
+        readouts: Readouts pulled so far.
+        certain: Those of them that have one option, as far as someone counts them.
+    """
+
+    def __init__(self, question_type: QuestionType[Any, Any], question: Any) -> None:
+        self.type = question_type
+        self.question = question
+        self.waits = 0
+        self.rounds = 0
+        self.readouts = 0
+        self.certain = 0
+        self._source: Generator[Any, Any, Any] | None = None
+        self._is_generator = False
+
+    def pull(self, distributions: Sequence[Distribution] = ()) -> Iterator[Readout]:
+        """The readouts of the next round, one by one, so that an endless generator ends at the token limit.
+
+        A round ends with the type's readouts, or with a sequence of them whose distributions it waits for.
+
+        Args:
+            distributions: Those that the type waits for; none in the first round.
+
+        Raises:
+            InvalidQuestion: As the type raises it.
+            PluginError: For anything else that it raises, and where it asks on in a way that it cannot.
+        """
+        self.waits = 0
+        self.rounds += 1
+        for pulled in self._pulled(tuple(distributions)):
+            if not isinstance(pulled, Sequence) or isinstance(pulled, str):
+                self.readouts += 1
+                yield pulled
+                continue
+            if not self._is_generator:
+                rule = f"readouts gave a {type(pulled).__name__}, whose distributions only a generator can be given"
+                raise PluginError(self.type.name, rule)
+            if not pulled:
+                rule = "readouts yielded an empty sequence; yield at least one Readout, or none and go on"
+                raise PluginError(self.type.name, rule)
+            self.readouts += len(pulled)
+            yield from pulled
+            self.waits = len(pulled)
+            return
+
+    def _pulled(self, distributions: tuple[Distribution, ...]) -> Iterator[Readout | Sequence[Readout]]:
+        """What the type gives, each pulled under guard: generators raise late."""
+        sent: Any = distributions or None
+        while True:
+            try:
+                if self._source is None:
+                    given = self.type.readouts(self.question)
+                    self._is_generator = isinstance(given, Generator)
+                    self._source = given if isinstance(given, Generator) else (one for one in given)
+                pulled = self._source.send(sent)
+            except StopIteration:
+                return
+            except InvalidQuestion:
+                raise
+            except BaseException as error:
+                # Also a SystemExit: passed on, it would end the server.
+                raise PluginError(self.type.name, f"readouts raised {type(error).__name__}") from error
+            sent = None
+            yield pulled
+
+    def close(self) -> None:
+        """End the type's generator. Python would do it too, but in whatever thread lets go of it last."""
+        if self._source is None or getattr(self._source, "gi_running", False):
+            return  # a thread that still runs it closes it when it is done
+        try:
+            self._source.close()
+        except BaseException as error:  # noqa: BLE001 - also a SystemExit; nobody is left whom it could tell
+            log.warning("question type %r raised %s when it was closed", self.type.name, type(error).__name__)
+
+
+def asked_of(
+    question_type: QuestionType[Any, Any],
+    question: Any,
+    distribution_of: Callable[[Readout, int], Distribution],
+    most: int,
+) -> Iterator[Distribution]:
+    """What a type asks for where the distributions are known: for checks, digests and labels. No model is read.
+
+    Args:
+        question_type: The type.
+        question: An instance of its question class.
+        distribution_of: Gives the distribution of a readout and its position. It may refuse one by raising.
+        most: Readouts after which a type that asks for ever is closed.
+
+    Raises:
+        InvalidQuestion, PluginError: As :meth:`Asking.pull`.
+    """
+    asking = Asking(question_type, question)
+    found: list[Distribution] = []
+    try:
+        while True:
+            for readout in asking.pull(found[len(found) - asking.waits :]):
+                found.append(distribution_of(readout, len(found)))
+                yield found[-1]
+                if len(found) == most:
+                    return
+            if not asking.waits:
+                return
+    finally:
+        asking.close()
