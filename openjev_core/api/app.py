@@ -25,7 +25,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from openjev_core.api.body import Room
+from openjev_core.api.body import REQUEST_BYTES, Room
 from openjev_core.api.exchange import Exchange, TrustedProxies, joined
 from openjev_core.api.metrics import Metrics
 from openjev_core.api.openapi import openapi_document
@@ -90,7 +90,7 @@ def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing
     app.openapi = lambda: document  # type: ignore[method-assign] # FastAPI's documentation has it replaced like this
     app.state.running = Running()
     # Twice what the evaluations that are admitted can have brought: more could only be told that there is no capacity.
-    app.state.room = Room(2 * settings.max_concurrent_requests * settings.max_body_bytes)
+    app.state.room = Room(2 * settings.max_concurrent_requests * (REQUEST_BYTES + settings.max_body_bytes))
     routes = Routes(engine, app.state.running, app.state.room, startup_seconds)
     keys = Keys(settings.api_key)
     keyed = keys.checked

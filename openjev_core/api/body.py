@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from attrs import define
+from attrs import define, field
 from starlette.requests import Request
 
 from openjev_core.api.exchange import joined
@@ -37,29 +37,61 @@ REQUEST_BYTES = 64 * 1024
 it. So the bound on bytes is one on requests, too."""
 
 
-@define
+@define(eq=False)
+class Arrival:
+    """A request on its way in.
+
+    Attributes:
+        limit: Ends the receiving when its time is set.
+        taken: The bytes that it takes.
+        displaced: True once it had to make room for others.
+    """
+
+    limit: asyncio.Timeout
+    taken: int = 0
+    displaced: bool = False
+
+
+@define(eq=False)
 class Room:
     """The memory that the requests which are being received may take together.
 
+    Where there is none left, the request that has been on its way the longest gives way. So requests that never end
+    keep nobody out for long: a whole one arrives in milliseconds.
+
     Attributes:
-        most: Upper bound on the bytes.
+        most: Upper bound on the bytes. No request takes as many.
         taken: The bytes that they take now.
+        arrivals: What is being received, the longest first.
     """
 
     most: int
     taken: int = 0
+    arrivals: dict[Arrival, None] = field(factory=dict)
 
-    def take(self, count: int) -> None:
-        """Take some of the room.
+    def take(self, arrival: Arrival, count: int) -> None:
+        """Take some of the room, whoever has to leave it.
 
         Raises:
-            Overloaded: So much is not left.
+            Overloaded: This request had to.
         """
-        if self.taken + count > self.most:
-            raise Overloaded(
-                "this server is receiving as many and as large requests as it can; send yours again shortly"
-            )
+        if arrival.displaced:
+            raise displaced()
+        self.arrivals[arrival] = None
+        arrival.taken += count
         self.taken += count
+        while self.taken > self.most:
+            oldest = next(iter(self.arrivals))
+            self.leave(oldest)
+            oldest.displaced = True
+            if not oldest.limit.expired():
+                oldest.limit.reschedule(asyncio.get_running_loop().time())
+
+    def leave(self, arrival: Arrival) -> None:
+        """Give back what a request takes, once."""
+        self.arrivals.pop(arrival, None)
+        self.taken -= arrival.taken
+        arrival.taken = 0
 
 
 class Decoder(Protocol):
@@ -108,7 +140,7 @@ async def read_body(request: Request, room: Room, *, limit: int, seconds: float)
         BodyTooLarge: It is over the limit: by its headers, by what has arrived, or once it is decompressed.
         MalformedBody: It does not decompress.
         BodyTimeout: It did not arrive in time.
-        Overloaded: There is no room for it.
+        Overloaded: It was the longest on its way when there was no room left.
         ClientDisconnect: The client went away.
     """
     if request.headers.get("content-type", "").strip().lower().startswith("multipart/"):
@@ -120,18 +152,21 @@ async def read_body(request: Request, room: Room, *, limit: int, seconds: float)
     if length.isdecimal() and (len(length) > 15 or int(length) > wire_limit):  # noqa: PLR2004 - no int of hostile length
         raise too_large(limit)
     received = bytearray()
-    room.take(REQUEST_BYTES)
+    arrival = Arrival(asyncio.timeout(seconds))
     try:
-        async with asyncio.timeout(seconds):
+        async with arrival.limit:
+            room.take(arrival, REQUEST_BYTES)
             async for piece in request.stream():
                 if len(received) + len(piece) > wire_limit:
                     raise too_large(limit)
-                room.take(len(piece))
+                room.take(arrival, len(piece))
                 received += piece
     except TimeoutError:
+        if arrival.displaced:
+            raise displaced() from None
         raise BodyTimeout(f"the body did not arrive within {seconds:g} seconds") from None
     finally:
-        room.taken -= REQUEST_BYTES + len(received)
+        room.leave(arrival)
     return bytes(received) if coding is None else decompressed(bytes(received), coding, limit)
 
 
@@ -187,6 +222,14 @@ def decompressed(data: bytes, coding: str, limit: int) -> bytes:
         members.append(member)
         data = decoder.unused_data
     return b"".join(members)
+
+
+def displaced() -> Overloaded:
+    """The error of a request that had to make room for others."""
+    return Overloaded(
+        "this server is receiving as many and as large requests as it can, and yours was the longest on its way; send "
+        "it again shortly"
+    )
 
 
 def too_large(limit: int) -> BodyTooLarge:
