@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from openjev_core.engine_type import EngineStart, EngineType
 from openjev_core.errors import (
     BackendError,
     InvalidQuestion,
@@ -33,22 +34,33 @@ from openjev_core.question import (
 )
 
 if TYPE_CHECKING:
+    from openjev_core.address import Address
+    from openjev_core.backends.protocol import Backend, ChatTemplate, LoadedModel, Tokenizer
     from openjev_core.engine.engine import Engine
     from openjev_core.engine.evaluation import Evaluation
     from openjev_core.engine.opening import open_engine
     from openjev_core.engine.sync import SyncEngine
     from openjev_core.plugins.registry import Registry, load_registry, registry_of
+    from openjev_core.prompts.model import prompt_model
+    from openjev_core.reader import Model
     from openjev_core.settings import Settings, load_settings
 
 __all__ = [
     "CONTRACT_VERSION",
+    "Address",
+    "Backend",
     "BackendError",
+    "ChatTemplate",
     "Content",
     "Distribution",
     "Engine",
+    "EngineStart",
+    "EngineType",
     "Evaluation",
     "FinishedEvaluation",
     "InvalidQuestion",
+    "LoadedModel",
+    "Model",
     "OpenJevError",
     "Option",
     "PluginError",
@@ -61,25 +73,34 @@ __all__ = [
     "SettingsError",
     "StartupError",
     "SyncEngine",
+    "Tokenizer",
     "content_text",
     "hookimpl",
     "load_registry",
     "load_settings",
     "open_engine",
+    "prompt_model",
     "question_text",
     "registry_of",
     "standard_suffix",
 ]
 
 _ON_FIRST_USE = {
+    "Address": "address",
+    "Backend": "backends.protocol",
+    "ChatTemplate": "backends.protocol",
     "Engine": "engine.engine",
     "Evaluation": "engine.evaluation",
+    "LoadedModel": "backends.protocol",
+    "Model": "reader",
     "Registry": "plugins.registry",
     "Settings": "settings",
     "SyncEngine": "engine.sync",
+    "Tokenizer": "backends.protocol",
     "load_registry": "plugins.registry",
     "load_settings": "settings",
     "open_engine": "engine.opening",
+    "prompt_model": "prompts.model",
     "registry_of": "plugins.registry",
 }
 

@@ -9,6 +9,7 @@ and likewise for logprobs with or without their prior divided out.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -117,3 +118,10 @@ def write_calibration(calibration: Calibration, path: str) -> None:
         Path(path).write_bytes(msgspec.json.format(msgspec.json.encode(calibration), indent=2) + b"\n")
     except OSError as error:
         raise StartupError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def digest(*parts: str) -> str:
+    """Names texts that a calibration depends on."""
+    # Each part's length stands before it, so that moving a border between parts changes the digest.
+    framed = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.sha256(framed.encode("utf-8", "surrogatepass")).hexdigest()[:32]

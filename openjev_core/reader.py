@@ -7,14 +7,15 @@ them about one state, where its limits are checked before any inference, and the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol, Self
 
-from attrs import frozen
+from attrs import field, frozen
 
 from openjev_core.distribution import check_logprobs
 from openjev_core.errors import BackendError
+from openjev_core.limits import Limits
 from openjev_core.orders import Order
 from openjev_core.question import QuestionType, Readout
 
@@ -171,6 +172,40 @@ class Reader(Protocol):
             RequestError: The state is too long, or cannot be shown to the model. Paths start at the body.
         """
         ...
+
+
+@frozen(kw_only=True)
+class Model:
+    """A model that is ready to be read: what opening an engine gives.
+
+    Attributes:
+        reader: Reads readouts about states.
+        engine: The name of what reads, for people.
+        public_name: The model id that clients see.
+        limits: What a request may ask for.
+        wording: Names what words the model's prompts beside openjev, such as its chat template. A calibration that was
+            fitted under one holds for no other.
+        check: Reads something small; raises :class:`~openjev_core.BackendError` where the answer is not as it should
+            be. Cancelling it ends it.
+        refused_labels: Question types' own labels that the model does not have as one token, each with the reason. The
+            types that declare them are not served.
+        preparing_waits: Preparing asks a server and waits, so it never runs on the event loop.
+        one_at_a_time: Evaluations at once gain nothing.
+        demo: The model shows the plumbing and is no classifier.
+        release_date: ISO date for ``/v1/models``, where it is known.
+    """
+
+    reader: Reader
+    engine: str
+    public_name: str
+    limits: Limits
+    wording: str
+    check: Callable[[], Awaitable[None]]
+    refused_labels: Mapping[str, str] = field(factory=dict)
+    preparing_waits: bool = False
+    one_at_a_time: bool = False
+    demo: bool = False
+    release_date: str | None = None
 
 
 def check_reading(found: Sequence[OrderReading], orders: int, options: int) -> None:

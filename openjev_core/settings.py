@@ -79,8 +79,15 @@ class Settings:
         "public model ids, comma-separated; answers name the first, which a launched SGLang gets too; the profile's or "
         "the server's own when unset",
     )
+    engine: str | None = setting(
+        None,
+        text,
+        "engine to read with, by name; when unset, the one that recognises the server at connect, or llama.cpp",
+    )
     connect: str | None = setting(
-        None, server_url, "URL of a running SGLang (or a router before several) or llama-server to serve from"
+        None,
+        server_url,
+        "URL of a running server to serve from, such as an SGLang, a router before several, or a llama-server",
     )
     sglang_python: str | None = setting(None, text, "Python that has SGLang: start it as a child and serve from it")
     profile: str = setting("qwen36", text, "SGLang launch profile")

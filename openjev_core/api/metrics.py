@@ -70,7 +70,7 @@ class Metrics:
             "openjev_build_info", "Always 1; what runs is in the labels.", ("version", "model", "backend"),
             registry=registry, multiprocess_mode="max",
         )  # fmt: skip
-        build.labels(version("openjev"), engine.model.public_name, engine.model.backend.name).set(1)
+        build.labels(version("openjev"), engine.model.public_name, engine.model.engine).set(1)
         ProcessCollector(registry=registry)
 
     def _histogram(self, name: str, documentation: str, buckets: tuple[float, ...]) -> Histogram:

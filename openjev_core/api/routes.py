@@ -87,7 +87,7 @@ class Routes:
         """The model's names, each with a description, and its release date."""
         model = self._engine.model
         released = model.release_date
-        description = f"{model.public_name} on {model.backend.name}"
+        description = f"{model.public_name} on {model.engine}"
         if model.demo:
             description += f"; {DEMO_NOTE}"
         if released is None:
@@ -124,7 +124,7 @@ class Routes:
             "status": status,
             "startup_seconds": self._startup_seconds,
             "model": model.public_name,
-            "backend": {"name": model.backend.name, "status": status},
+            "backend": {"name": model.engine, "status": status},
         }
         return JsonResponse({**body, "note": DEMO_NOTE} if model.demo else body, code, headers)
 

@@ -197,6 +197,7 @@ class LoadedModel:
         template: The model's own chat template.
         public_name: The model id that clients see.
         tokenizer_waits: Encoding asks someone else and waits, so it never runs on the event loop.
+        one_at_a_time: Evaluations at once gain nothing.
         demo: The model shows the plumbing and is no classifier.
         release_date: ISO date for ``/v1/models``, where it is known.
     """
@@ -206,5 +207,6 @@ class LoadedModel:
     template: ChatTemplate
     public_name: str
     tokenizer_waits: bool = False
+    one_at_a_time: bool = False
     demo: bool = False
     release_date: str | None = None

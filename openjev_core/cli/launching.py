@@ -10,7 +10,7 @@ import attrs
 
 from openjev_core.api.serving.process import Announce, leave, run_on_loop, serve_socket, stop_on_signals
 from openjev_core.api.serving.server import bound_socket
-from openjev_core.engine.opening import Progress
+from openjev_core.engine_type import Progress
 from openjev_core.errors import BackendUnavailable
 from openjev_core.launch.profiles import find_profile, model_source
 from openjev_core.launch.sglang_process import launched_sglang
@@ -64,7 +64,12 @@ async def launch_and_serve(  # noqa: PLR0917 - run_launched's arguments, and a s
         async with launched_sglang(settings, sglang_flags, tokenizer_dir=directory, log=progress) as sglang:
             ready.set()
             connected = attrs.evolve(
-                settings, connect=sglang.url, backend_api_key=sglang.api_key, model=directory, revision=None
+                settings,
+                engine="sglang",
+                connect=sglang.url,
+                backend_api_key=sglang.api_key,
+                model=directory,
+                revision=None,
             )
             serving = asyncio.create_task(
                 serve_socket(connected, sock, registry=registry, progress=progress, announce=announce, stop=stop)

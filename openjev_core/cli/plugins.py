@@ -1,4 +1,4 @@
-"""``openjev plugins``: the installed question types, listed, shown and checked."""
+"""``openjev plugins``: the installed question types and engines, listed; types shown and checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from openjev_core.plugins.registry import PluginEntry, Registry
     from openjev_core.settings import Settings
 
-app = typer.Typer(help="The installed question types.", no_args_is_help=True)
+app = typer.Typer(help="The installed question types and engines.", no_args_is_help=True)
 
 
 def installed_types(settings: Settings) -> Registry:
@@ -39,7 +39,7 @@ def enabled_types() -> Registry:
 def list_plugins(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List question types: name, distribution and version, status, summary; what did not load, with the cause."""
+    """List question types and engines: name, distribution, version, status, summary; what did not load, and why."""
     registry = enabled_types()
     for warning in registry.warnings:
         complain(warning)
@@ -51,26 +51,33 @@ def list_plugins(
     from rich.text import Text  # noqa: PLC0415
 
     if not rows:
-        typer.echo("no plugins are installed; openjev itself declares three (is it installed, or only on sys.path?)")
+        typer.echo("no plugins are installed; openjev itself declares some (is it installed, or only on sys.path?)")
         return
-    table = Table("name", "distribution", "status", "summary or cause", box=None, pad_edge=False)
+    kinds = {"question type": Table(), "engine": Table(), "plugin": Table()}
+    for kind, table in kinds.items():
+        table.box, table.pad_edge = None, False
+        for heading in (kind, "distribution", "status", "summary or cause"):
+            table.add_column(heading)
     for row in rows:
         styles = {"loaded": "green", "blocked": "yellow"}
-        table.add_row(
+        kinds[row["kind"]].add_row(
             Text(shown(row["name"])),
             Text(shown(f"{row['distribution']} {row['version']}")),
             Text(row["status"], style=styles.get(row["status"], "red")),
             Text(shown(row["summary"] or row["cause"] or "")),
         )
-    console().print(table)
+    for number, table in enumerate(table for table in kinds.values() if table.row_count):
+        console().print(*(("",) if number else ()), table, sep="\n")
 
 
 def rows_of(entry: PluginEntry) -> list[dict[str, Any]]:
-    """One row per question type; one for the whole plugin where it gives none."""
+    """One row per question type and engine; one for the whole plugin where it gives neither."""
     shared = {"distribution": entry.distribution, "version": entry.version, "status": entry.status}
-    if not entry.types:
-        return [{"name": entry.name, **shared, "summary": None, "cause": entry.cause}]
-    return [{"name": t.name, **shared, "summary": t.summary, "cause": None} for t in entry.types]
+    if not entry.types and not entry.engines:
+        return [{"name": entry.name, "kind": "plugin", **shared, "summary": None, "cause": entry.cause}]
+    types = [{"name": t.name, "kind": "question type", **shared, "summary": t.summary} for t in entry.types]
+    engines = [{"name": e.name, "kind": "engine", **shared, "summary": e.summary} for e in entry.engines]
+    return [{**row, "cause": None} for row in types + engines]
 
 
 @app.command("show")

@@ -90,7 +90,7 @@ def places(wanted: int | None, engine: Engine) -> int:
             "(OPENJEV_MAX_CONCURRENT_REQUESTS)"
         )
     # The embedded model answers one after another: a second row would only wait, with its deadline running.
-    return wanted or (1 if engine.model.backend.name == "llama.cpp" else min(CONCURRENCY, limit))
+    return wanted or (1 if engine.model.one_at_a_time else min(CONCURRENCY, limit))
 
 
 async def recorded(

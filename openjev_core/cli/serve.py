@@ -117,7 +117,7 @@ def announcement(engine: Engine, url: str) -> list[str]:
         f"{limits.max_body_bytes} bytes of body, {limits.max_concurrent_requests} evaluations at once"
     )
     lines = [
-        f"model {engine.model.public_name} on {engine.model.backend.name}",
+        f"model {engine.model.public_name} on {engine.model.engine}",
         f"question types: {types}",
         f"limits: {numbers}",
         f"keys: {'a Bearer key is needed' if engine.settings.api_key else 'none, every request is taken'}",

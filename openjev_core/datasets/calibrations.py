@@ -11,7 +11,7 @@ from openjev_core.datasets.curves import as_json, reliability
 from openjev_core.datasets.fits import FOLDS, Example, Fit, fit, out_of_fold, uncorrected
 from openjev_core.datasets.intervals import LEVEL, RESAMPLES, estimate, paired_difference
 from openjev_core.datasets.measures import CALIBRATION_ERROR, MEASURES, Items, items_of
-from openjev_core.engine.calibrated import prompt_digest, template_digest
+from openjev_core.engine.calibrated import prompt_digest
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.scores import OrderScores
 from openjev_core.errors import RequestError
@@ -114,7 +114,7 @@ def calibration_of(engine: Engine, corrections: Mapping[str, Mapping[str, Any]])
     return Calibration(
         format=FORMAT,
         model=engine.model.public_name,
-        template=template_digest(engine.model.template),
+        template=engine.model.wording,
         orders=settings.orders,
         prior=settings.prior,
         types={

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import msgspec
 
-from openjev_core.backends.protocol import ChatTemplate
-from openjev_core.calibration import Calibration
+from openjev_core.calibration import Calibration, digest
 from openjev_core.engine.asking import asked_of
 from openjev_core.errors import StartupError
 from openjev_core.plugins.registry import Registry
@@ -26,11 +24,6 @@ def undecided(readout: Readout, _: int) -> Distribution:
     return Distribution(readout, (1 / count,) * count, 0.0)
 
 
-def template_digest(template: ChatTemplate) -> str:
-    """Digest of a chat template."""
-    return _digest(template.source, template.bos_token, template.eos_token)
-
-
 def prompt_digest(question_type: QuestionType[Any, Any]) -> str:
     """Digest of the words that frame a question type's readouts, taken from what it writes for its examples.
 
@@ -45,16 +38,16 @@ def prompt_digest(question_type: QuestionType[Any, Any]) -> str:
             readout = distribution.readout
             labelled = [(option.label or str(index), option) for index, option in enumerate(readout.options)]
             words.append(question_type.suffix(readout, labelled))
-    return _digest(question_turn(), ANSWER, *words)
+    return digest(question_turn(), ANSWER, *words)
 
 
 def calibration_digest(calibration: Calibration) -> str:
     """Digest of what a calibration file says, however it is laid out."""
-    return _digest(msgspec.json.encode(calibration, order="deterministic").decode())
+    return digest(msgspec.json.encode(calibration, order="deterministic").decode())
 
 
 def check_calibration(
-    calibration: Calibration, model: str, template: ChatTemplate, registry: Registry, settings: Settings
+    calibration: Calibration, model: str, wording: str, registry: Registry, settings: Settings
 ) -> None:
     """Refuse a calibration that was fitted on something else.
 
@@ -71,8 +64,8 @@ def check_calibration(
 
     if calibration.model != model:
         raise differs("model", calibration.model, model)
-    if calibration.template != (found := template_digest(template)):
-        raise differs("the chat template", calibration.template, found)
+    if calibration.template != wording:
+        raise differs("the chat template", calibration.template, wording)
     if calibration.orders != settings.orders:
         raise differs("OPENJEV_ORDERS", str(calibration.orders), str(settings.orders))
     if calibration.prior != settings.prior:
@@ -88,9 +81,3 @@ def check_calibration(
             raise differs("question type", name, ", ".join(registry.types))
         if entry.prompt != (found := prompt_digest(question_type)):
             raise differs(f"the prompts of {name!r}", entry.prompt, found)
-
-
-def _digest(*parts: str) -> str:
-    # Each part's length stands before it, so that moving a border between parts changes the digest.
-    framed = "".join(f"{len(part)}:{part}" for part in parts)
-    return hashlib.sha256(framed.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -8,7 +8,6 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core.backends.protocol import LoadedModel
 from openjev_core.calibration import Calibration, read_calibration
 from openjev_core.engine.admission import Admission
 from openjev_core.engine.answers import Reducer
@@ -29,10 +28,7 @@ from openjev_core.limits import Limits
 from openjev_core.orders import Orders
 from openjev_core.plugins.registry import Registry
 from openjev_core.plugins.structuring import QuestionConverter
-from openjev_core.prompts.chat import prompt_writer
-from openjev_core.prompts.labels import verify_labels
-from openjev_core.prompts.proof import prove
-from openjev_core.prompts.session import PromptReader
+from openjev_core.reader import Model, Reader
 from openjev_core.settings import Settings
 
 OWN_DISTRIBUTION = "openjev"
@@ -47,23 +43,19 @@ def ignore(_: Request) -> None:
 
 @frozen(kw_only=True)
 class Engine:
-    """Evaluates requests on one loaded model. Made by :func:`engine_for` or :func:`openjev_core.open_engine`.
+    """Evaluates requests on one model. Made by :func:`engine_for` or :func:`openjev_core.open_engine`.
 
     Attributes:
         settings: What it runs with.
         registry: The question types it knows.
-        model: The loaded model.
-        limits: The limits in force.
+        model: The model that it reads.
         converter: Structures questions and writes answers.
-        reader: Reads readouts about states.
     """
 
     settings: Settings
     registry: Registry
-    model: LoadedModel
-    limits: Limits
+    model: Model
     converter: QuestionConverter
-    reader: PromptReader
     _requests: Requests
     _preparation: Preparation
     _readings: PreparedReader
@@ -71,6 +63,16 @@ class Engine:
     _admission: Admission
     _health: Health
     _observers: Observers
+
+    @property
+    def limits(self) -> Limits:
+        """The limits in force."""
+        return self.model.limits
+
+    @property
+    def reader(self) -> Reader:
+        """Reads readouts about states."""
+        return self.model.reader
 
     @property
     def calibration(self) -> Calibration | None:
@@ -246,22 +248,16 @@ class Engine:
         return question
 
 
-def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> Engine:
+def engine_for(model: Model, settings: Settings, registry: Registry) -> Engine:
     """An engine on a model that is ready.
 
     Raises:
-        StartupError: The model's tokenizer or template cannot carry the prompts, or has too few labels, also for every
-            question type that there is; or the calibration was fitted on something else.
+        StartupError: The calibration was fitted on something else, or the model has no labels for any question type.
     """
     calibration = read_calibration(settings.calibration) if settings.calibration else None
     if calibration is not None:
-        check_calibration(calibration, model.public_name, model.template, registry, settings)
-    limits = Limits.of(settings, model.backend.max_prompt_tokens)
-    writer = prompt_writer(model.tokenizer, model.template)
-    own_labels = sorted({label for question_type in registry.types.values() for label in question_type.labels})
-    labels = verify_labels(writer, prove(writer).ending, settings.max_answers, own_labels)
-    registry = with_labels(registry, labels.refused, model.public_name)
-    reader = PromptReader(model.backend, writer, labels, limits)
+        check_calibration(calibration, model.public_name, model.wording, registry, settings)
+    registry = with_labels(registry, model.refused_labels, model.public_name)
     converter = QuestionConverter(registry)
     requests = Requests(
         converter,
@@ -275,28 +271,26 @@ def engine_for(model: LoadedModel, settings: Settings, registry: Registry) -> En
     admission = Admission(settings.max_concurrent_requests, settings.request_timeout)
     # Work whose client has left may run on for a moment beside that of the evaluations that are admitted.
     threads = Threads(2 * settings.max_concurrent_requests + 8)
-    priors = PriorMemory(reader, admission, threads) if settings.prior == "contentless" else None
+    priors = PriorMemory(model.reader, admission, threads) if settings.prior == "contentless" else None
     preparation = Preparation(
         requests,
-        Planner(reader, requests, limits.max_answers_per_question),
+        Planner(model.reader, requests, model.limits.max_answers_per_question),
         threads,
         Threads(HEAVY_AT_ONCE),
         own_types_alone=requests.lasting.issuperset(registry.types),
-        tokenizer_waits=model.tokenizer_waits,
+        preparing_waits=model.preparing_waits,
     )
     return Engine(
         settings=settings,
         registry=registry,
         model=model,
-        limits=limits,
         converter=converter,
-        reader=reader,
         requests=requests,
         preparation=preparation,
         readings=PreparedReader(preparation, admission, priors, reducer),
         reducer=reducer,
         admission=admission,
-        health=Health(model.backend),
+        health=Health(model.check),
         observers=Observers(registry.observers, model.public_name),
     )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 
-from openjev_core.backends.protocol import Backend
 from openjev_core.errors import BackendError, BackendUnavailable
 
 INTERVAL = 1.0
@@ -16,10 +16,14 @@ PATIENCE = 5.0
 
 
 class Health:
-    """The backend's health, at most ``INTERVAL`` old."""
+    """The backend's health, at most ``INTERVAL`` old.
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    Args:
+        check: Asks the backend; see :class:`openjev_core.reader.Model`.
+    """
+
+    def __init__(self, check: Callable[[], Awaitable[None]]) -> None:
+        self._check = check
         self._lock = asyncio.Lock()
         self._asked_at = float("-inf")
         self._outcome: BackendError | None = None
@@ -41,7 +45,7 @@ class Health:
     async def _ask(self) -> BackendError | None:
         try:
             async with asyncio.timeout(PATIENCE):
-                await self._backend.check()
+                await self._check()
         except TimeoutError:
             return BackendUnavailable(f"the backend did not answer a probe within {PATIENCE:g} seconds")
         except BackendError as error:

@@ -46,7 +46,7 @@ class Preparation:
         threads: Where work is done that is not short.
         heavy: Where heavy bodies are worked on.
         own_types_alone: No third party's question types are installed, whose code may hang.
-        tokenizer_waits: Tokenizing waits for a server.
+        preparing_waits: Preparing waits for a server.
     """
 
     requests: Requests
@@ -54,7 +54,7 @@ class Preparation:
     threads: Threads
     heavy: Threads
     own_types_alone: bool
-    tokenizer_waits: bool
+    preparing_waits: bool
 
     async def of_body(self, body: bytes, note: Note, read: Callable[[bytes], Any]) -> tuple[Request, Prepared]:
         """A request body, structured and prepared.
@@ -124,7 +124,7 @@ class Preparation:
 
     def is_short(self, request: Request) -> bool:
         """Whether work on a request is short: one order, a small state, small questions of openjev's own types."""
-        if request.orders != 1 or self.tokenizer_waits:
+        if request.orders != 1 or self.preparing_waits:
             return False
         written = [question.written for question in request.questions.values()]
         size = sum([SHORT_QUESTIONS + 1 if one is None else len(one) for one in written])

@@ -11,8 +11,9 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.evaluation import Evaluation
-from openjev_core.engine.opening import Progress, open_engine
+from openjev_core.engine.opening import open_engine
 from openjev_core.engine.request import ALIAS
+from openjev_core.engine_type import Progress
 from openjev_core.limits import Limits
 from openjev_core.orders import Orders
 from openjev_core.plugins.registry import Registry

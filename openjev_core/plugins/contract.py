@@ -1,4 +1,4 @@
-"""Checks of a question type's record against the plugin contract. They call none of its functions."""
+"""Checks of a plugin's records against the contract. They call none of their functions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
+from openjev_core.engine_type import EngineType
 from openjev_core.plugins.schemas import schemas_of
 from openjev_core.plugins.strict import is_collection, is_enumeration, is_json_union
 from openjev_core.question import CONTRACT_VERSION, QuestionType
@@ -27,13 +28,25 @@ def type_fault(question_type: object) -> str | None:
     return f"question type {question_type.name!r}{fault}" if fault else None
 
 
-def version_fault(question_type: QuestionType[Any, Any]) -> str | None:
-    """The fault of a type that was written for another version of the contract; ``None`` without one."""
+def engine_fault(engine: object) -> str | None:
+    """The first fault of an engine's record, in one line with its remedy; ``None`` without one."""
+    if not isinstance(engine, EngineType):
+        return f"openjev_engines returned a {type(engine).__name__}; return EngineType records"
+    fault = version_fault(engine)
+    if fault is None and not callable(engine.open):
+        fault = ": its open cannot be called; give an async context manager's function"
+    if fault is None and engine.recognise is not None and not callable(engine.recognise):
+        fault = ": its recognise cannot be called; give an async function, or None"
+    return f"engine {engine.name!r}{fault}" if fault else None
+
+
+def version_fault(record: QuestionType[Any, Any] | EngineType) -> str | None:
+    """The fault of a record that was written for another version of the contract; ``None`` without one."""
     # True and 1.0 equal 1, and nobody means them.
-    if type(question_type.api) is int and question_type.api == CONTRACT_VERSION:
+    if type(record.api) is int and record.api == CONTRACT_VERSION:
         return None
     return (
-        f" was written for contract version {question_type.api!r}; "
+        f" was written for contract version {record.api!r}; "
         f"this openjev speaks version {CONTRACT_VERSION}: install a release of either that matches"
     )
 

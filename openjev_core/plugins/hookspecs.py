@@ -7,6 +7,7 @@ from typing import Any
 
 import pluggy
 
+from openjev_core.engine_type import EngineType
 from openjev_core.observation import FinishedEvaluation
 from openjev_core.question import QuestionType
 
@@ -68,6 +69,35 @@ def openjev_question_types() -> Sequence[QuestionType[Any, Any]]:  # type: ignor
                         examples=(Coin(instructions="Which side would the speaker call?"),),
                     )
                 ]
+    """
+
+
+@hookspec
+def openjev_engines() -> Sequence[EngineType]:  # type: ignore[empty-body]  # a spec has no body
+    """Return the engines that this plugin adds: what reads readouts about a state.
+
+    The module loads whenever a command of openjev starts, so what opening needs is imported inside ``open``.
+
+    Example:
+        ::
+
+            from collections.abc import AsyncIterator, Sequence
+            from contextlib import asynccontextmanager
+
+            from openjev_core import EngineStart, EngineType, Model, hookimpl
+
+
+            @asynccontextmanager
+            async def open_coin(start: EngineStart) -> AsyncIterator[Model]:
+                from openjev_core.testing import scripted_model
+                from openjev_core import prompt_model
+
+                yield prompt_model(scripted_model(), start.settings, start.labels)
+
+
+            @hookimpl
+            def openjev_engines() -> Sequence[EngineType]:
+                return [EngineType(name="coin", summary="Finds every option as likely.", api=1, open=open_coin)]
     """
 
 

@@ -1,4 +1,4 @@
-"""The question types that there are, and the outcome of loading each plugin.
+"""The question types and engines that there are, and the outcome of loading each plugin.
 
 pluggy would drop the second of two plugins with one entry-point name without a word, give up the whole load on one
 broken import, and let a misspelt hook do nothing. So each plugin is loaded on its own, in a plugin manager of its own,
@@ -19,10 +19,11 @@ import attrs
 import pluggy
 from attrs import frozen
 
+from openjev_core.engine_type import EngineType
 from openjev_core.observation import FinishedEvaluation
 from openjev_core.plugins import hookspecs
 from openjev_core.plugins.commands import checked_commands
-from openjev_core.plugins.contract import type_fault
+from openjev_core.plugins.contract import engine_fault, type_fault
 from openjev_core.plugins.declared import Source, declared, file_source, normalised
 from openjev_core.plugins.problems import raised
 from openjev_core.question import QuestionType
@@ -43,6 +44,7 @@ class PluginEntry:
         status: ``loaded``; ``failed`` (see ``cause``); ``conflict`` (another plugin claims the same name);
             ``blocked`` (by ``OPENJEV_DISABLE_PLUGINS``).
         types: The question types that it adds; empty unless loaded.
+        engines: The engines that it adds; empty unless loaded.
         observers: Its observers of finished evaluations.
         commands: Command name to function, for ``openjev``.
         cause: One line for a person, unless loaded.
@@ -53,6 +55,7 @@ class PluginEntry:
     version: str
     status: Status
     types: tuple[QuestionType[Any, Any], ...] = ()
+    engines: tuple[EngineType, ...] = ()
     observers: tuple[Observer, ...] = ()
     commands: Mapping[str, Callable[..., None]] = attrs.field(factory=dict)
     cause: str | None = None
@@ -60,7 +63,7 @@ class PluginEntry:
 
 @frozen
 class Registry:
-    """The installed question types: a value, handed to the engine and the app.
+    """The installed question types and engines: a value, handed to the engine and the app.
 
     Attributes:
         entries: Every plugin and what became of it.
@@ -74,6 +77,17 @@ class Registry:
     def types(self) -> Mapping[str, QuestionType[Any, Any]]:
         """Wire name to question type, for what is loaded, in the entries' order."""
         return MappingProxyType({t.name: t for entry in self.entries if entry.status == "loaded" for t in entry.types})
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The types' own labels."""
+        return tuple(sorted({label for question_type in self.types.values() for label in question_type.labels}))
+
+    @property
+    def engines(self) -> Mapping[str, EngineType]:
+        """Name to engine, for what is loaded, in the entries' order."""
+        loaded = (entry for entry in self.entries if entry.status == "loaded")
+        return MappingProxyType({engine.name: engine for entry in loaded for engine in entry.engines})
 
     @property
     def observers(self) -> tuple[Observer, ...]:
@@ -101,7 +115,7 @@ class Registry:
         for entry in self.entries:
             lost = [t.name for t in entry.types if t.name in causes]
             entries.append(attrs.evolve(entry, types=tuple(t for t in entry.types if t.name not in causes)))
-            bare = attrs.evolve(entry, status="failed", types=(), observers=(), commands={})
+            bare = attrs.evolve(entry, status="failed", types=(), engines=(), observers=(), commands={})
             entries.extend(attrs.evolve(bare, name=name, cause=causes[name]) for name in lost)
         return Registry(tuple(entries), self.warnings)
 
@@ -144,6 +158,7 @@ def registry_from(found: Iterable[Source], disabled: Collection[str] = ()) -> Re
             loaded.add(source.target)
             entries.append(load_entry(source))
     entries = mark_conflicts(entries, lambda entry: [t.name for t in entry.types], "question type")
+    entries = mark_conflicts(entries, lambda entry: [e.name for e in entry.engines], "engine")
     entries = mark_conflicts(entries, lambda entry: entry.commands, "command")
     return Registry(tuple(entries), idle_names(disabled, entries))
 
@@ -224,6 +239,7 @@ def contributions_of(plugin: object) -> dict[str, Any]:
     finished = manager.hook.openjev_evaluation_finished
     return {
         "types": checked_types(returned(manager.hook.openjev_question_types)),
+        "engines": checked_engines(returned(manager.hook.openjev_engines)),
         "observers": (lambda evaluation: finished(finished=evaluation),) if finished.name in implemented else (),
         "commands": checked_commands(returned(manager.hook.openjev_commands)),
     }
@@ -253,6 +269,30 @@ def checked_types(returned: Iterable[object]) -> tuple[QuestionType[Any, Any], .
     return tuple(types)
 
 
+def checked_engines(returned: Iterable[object]) -> tuple[EngineType, ...]:
+    """Engines as one list, each checked against the contract.
+
+    Args:
+        returned: Lists of engines, as a plugin's hooks return them.
+
+    Raises:
+        TypeError: A member is no list.
+        ValueError: An engine breaks the contract, or two engines have one name.
+    """
+    engines: list[EngineType] = []
+    for result in returned:
+        if not isinstance(result, Sequence):
+            raise TypeError(f"openjev_engines returned {type(result).__name__}; return a list of EngineType")
+        engines.extend(result)
+    for engine in engines:
+        if fault := engine_fault(engine):
+            raise ValueError(fault)
+    names = [engine.name for engine in engines]
+    if len(set(names)) != len(names):
+        raise ValueError(f"two engines have one name: {', '.join(sorted(names))}")
+    return tuple(engines)
+
+
 def mark_conflicts(
     entries: list[PluginEntry], claims: Callable[[PluginEntry], Iterable[str]], what: str
 ) -> list[PluginEntry]:
@@ -270,5 +310,6 @@ def mark_conflicts(
             continue
         owners = " and ".join(f"{e.distribution} {e.version}" for e in claimants[clash])
         cause = f"the {what} {clash!r} is claimed by {owners}; uninstall or disable all but one"
-        marked.append(attrs.evolve(entry, status="conflict", types=(), observers=(), commands={}, cause=cause))
+        bare = attrs.evolve(entry, status="conflict", types=(), engines=(), observers=(), commands={})
+        marked.append(attrs.evolve(bare, cause=cause))
     return marked

@@ -21,7 +21,8 @@ from openjev_core.distribution import confidence
 from openjev_core.engine.asking import Asking
 from openjev_core.engine.engine import Engine, engine_for
 from openjev_core.engine.plan import plan
-from openjev_core.plugins.registry import registry_of
+from openjev_core.plugins.registry import Registry, registry_of
+from openjev_core.prompts.model import prompt_model
 from openjev_core.question import Distribution, QuestionType, Readout
 from openjev_core.settings import Settings
 
@@ -149,8 +150,17 @@ def scripted_engine(
     Raises:
         ValueError: A type breaks the contract as a record.
     """
-    own = [label for question_type in types for label in question_type.labels]
-    return engine_for(scripted_model(script, own_labels=own), settings or Settings(), registry_of(*types))
+    registry = registry_of(*types)
+    return engine_on(scripted_model(script, own_labels=registry.labels), settings or Settings(), registry)
+
+
+def engine_on(model: LoadedModel, settings: Settings, registry: Registry) -> Engine:
+    """An engine on a loaded model that takes tokens.
+
+    Raises:
+        StartupError: The tokenizer or the template cannot carry the prompts, or the calibration is of another.
+    """
+    return engine_for(prompt_model(model, settings, registry.labels), settings, registry)
 
 
 def rendered_prompts(
@@ -171,14 +181,14 @@ def rendered_prompts(
         InvalidQuestion, RequestError: As for a request.
         PluginError: The type broke its contract.
     """
-    reader = scripted_engine(question_type).reader
-    session = reader.session(state)
+    engine = scripted_engine(question_type)
+    session = engine.reader.session(state)
     asking = Asking(question_type, question)
     found: list[Distribution] = []
     parts: list[str] = []
     with closing(asking):
         while not asking.rounds or asking.waits:
-            planned = plan(asking, 1, reader.limits.max_answers_per_question, found[len(found) - asking.waits :])
+            planned = plan(asking, 1, engine.limits.max_answers_per_question, found[len(found) - asking.waits :])
             prepared = session.prepare(question_type, planned)
             shown = session.shown({"question": prepared})
             if asking.rounds > 1 and prepared.readouts:

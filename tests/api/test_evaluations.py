@@ -17,11 +17,11 @@ from toy_model import ToyBackend, toy_model
 from until import eventually
 
 from openjev_core.api.app import create_app
-from openjev_core.engine.engine import engine_for
 from openjev_core.errors import BackendError, BackendUnavailable
 from openjev_core.plugins.registry import load_registry, registry_of
 from openjev_core.question import QuestionType
 from openjev_core.settings import Settings
+from openjev_core.testing.scripted import engine_on
 
 REQUEST = json.loads(request())
 
@@ -181,7 +181,7 @@ def test_models_are_told_in_both_shapes(server):
 
 
 def released(**fields):
-    engine = engine_for(toy_model(**fields), Settings(), load_registry())
+    engine = engine_on(toy_model(**fields), Settings(), load_registry())
     (_, own) = TestClient(create_app(engine)).get("/v1/models").json()["models"]
     return own["release_date"], own["description"]
 

@@ -35,7 +35,7 @@ async def test_each_check_is_told(start_double, frontend, tokenizer):
     assert {"billing", "sales"} == set(evaluation.answers["team"]["probabilities"])
     cache = "on, page size 1" if frontend == "python" else "not reported, page size not reported"
     assert [
-        f"connect: found an SGLang at {double.url}, by GET /model_info",
+        f"connect: found sglang at {double.url}, by GET /model_info",
         f"loading the tokenizer of {tokenizer}",
         f"reachable: SGLang 0.5.19, {frontend} front end, at {double.url}",
         f"model: {tokenizer}, tokenized with {tokenizer}",
@@ -106,7 +106,8 @@ async def test_a_failed_check_ends_the_start_unless_checks_are_skipped(start_dou
             pass
     calls = len(sglang.calls)
     lines = []
-    async with open_engine(settings(sglang, tokenizer, skip_checks=True), progress=lines.append):
+    unchecked = settings(sglang, tokenizer, skip_checks=True, engine="sglang")
+    async with open_engine(unchecked, progress=lines.append):
         assert "checks: skipped" == lines[-1]
     assert calls == len(sglang.calls)
 
@@ -115,7 +116,7 @@ async def test_nothing_at_the_address(tokenizer):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(StartupError, match=f"expected an SGLang or a llama-server at {url}, found nothing"):
+        with pytest.raises(StartupError, match=f"expected a server at {url}, found nothing"):
             async with open_engine(Settings(connect=url, model=str(tokenizer))):
                 pass
 
@@ -136,8 +137,8 @@ async def test_a_tokenizer_that_is_not_here_has_to_be_named(start_double):
 
 async def test_a_server_that_is_asked_nothing_does_not_name_it(start_double):
     double = await start_double()
-    with pytest.raises(StartupError, match=r"--skip-checks: .* asked nothing, .* has to be named: --model"):
-        async with open_engine(Settings(connect=double.url, skip_checks=True)):
+    with pytest.raises(StartupError, match=r"asked nothing, because of --skip-checks, .* has to be named: --model"):
+        async with open_engine(Settings(connect=double.url, engine="sglang", skip_checks=True)):
             pass
     assert [] == double.calls
 

@@ -12,10 +12,10 @@ from bench_requests import questions, state
 from sglang_double_model import logprob
 
 from openjev_core.backends.protocol import LoadedModel, Reading
-from openjev_core.engine.engine import engine_for
 from openjev_core.plugins.registry import load_registry
 from openjev_core.prompts.tokenizer import load_tokenizer
 from openjev_core.settings import Settings
+from openjev_core.testing.scripted import engine_on
 
 STATES = 40
 POOL = 64
@@ -90,7 +90,7 @@ async def make_traffic(source, tokens):
     """Traffic about states of ``tokens`` tokens, prepared with the tokenizer at ``source``."""
     tokenizer, template = load_tokenizer(source, None)
     model = LoadedModel(backend=LocalDouble(), tokenizer=tokenizer, template=template, public_name="local")
-    engine = engine_for(model, Settings(max_total_input_tokens=100_000_000), load_registry())
+    engine = engine_on(model, Settings(max_total_input_tokens=100_000_000), load_registry())
     chance = random.Random(1)
     states = [state(tokens, chance) for _ in range(STATES)]
     pool = questions(POOL)

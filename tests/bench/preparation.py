@@ -24,7 +24,6 @@ from bench_requests import questions, state
 from tokenizers import Tokenizer
 
 from openjev_core.backends.protocol import LoadedModel
-from openjev_core.engine.engine import engine_for
 from openjev_core.engine.request import KEPT_BYTES
 from openjev_core.plugins.registry import load_registry
 from openjev_core.prompts.encoding import PlainEncoder
@@ -32,6 +31,7 @@ from openjev_core.prompts.pieces import Pieces
 from openjev_core.prompts.tokenizer import load_tokenizer
 from openjev_core.recent import Recent
 from openjev_core.settings import Settings
+from openjev_core.testing.scripted import engine_on
 
 RESULTS = Path(__file__).with_name("results")
 CELLS = [(tokens, asked) for tokens in (1_000, 8_000, 31_000) for asked in (1, 64)]
@@ -115,7 +115,7 @@ def main():
     options = parser.parse_args()
     tokenizer, template = load_tokenizer(str(options.model))
     settings = Settings(max_total_input_tokens=10_000_000)
-    engine = engine_for(LoadedModel(NoBackend(), tokenizer, template, "bench"), settings, load_registry())
+    engine = engine_on(LoadedModel(NoBackend(), tokenizer, template, "bench"), settings, load_registry())
     library = Tokenizer.from_file(str(options.model / "tokenizer.json"))
     columns = ("state tokens", "questions", *WAYS, "first ÷ library", "steady ÷ library")
     rows = [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]

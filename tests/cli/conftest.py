@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import asynccontextmanager
 
 import pytest
 from toy_model import ToyBackend, toy_model
@@ -12,6 +11,7 @@ from typer.testing import CliRunner
 from openjev_core.cli.app import app
 from openjev_core.datasets import intervals
 from openjev_core.engine import opening
+from openjev_core.prompts.model import prompt_model
 
 
 @pytest.fixture(autouse=True)
@@ -42,10 +42,9 @@ def toy(monkeypatch):
     """Every engine that is opened has the toy model; returns its backend."""
     backend = ToyBackend()
 
-    @asynccontextmanager
-    async def open_toy(settings, progress):
+    async def open_toy(settings, registry, progress, stack):
         progress("loading the toy")
-        yield toy_model(backend, demo=settings.model is None)
+        return prompt_model(toy_model(backend, demo=settings.model is None), settings, registry.labels)
 
-    monkeypatch.setattr(opening, "_open_model", open_toy)
+    monkeypatch.setattr(opening, "open_model", open_toy)
     return backend

@@ -40,6 +40,15 @@ def test_the_three_types_are_listed_with_where_they_come_from(openjev):
         assert row["summary"].endswith(".")
 
 
+def test_the_engines_are_listed_beside_them(openjev):
+    found = listed(openjev)
+    assert ("question type", "A yes/no question or statement, answered with P(yes).") == (
+        found["noul"]["kind"],
+        found["noul"]["summary"],
+    )
+    assert {"llama.cpp", "llama-server", "sglang"} <= {row["name"] for row in found.values() if row["kind"] == "engine"}
+
+
 def test_the_table_has_the_same(openjev):
     table = openjev("plugins", "list").stdout
     for name, row in listed(openjev).items():

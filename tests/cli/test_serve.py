@@ -13,9 +13,9 @@ from openjev_core.api.serving import process
 from openjev_core.cli import logs
 from openjev_core.cli.logs import JsonLines, TextLines
 from openjev_core.cli.serve import announcement
-from openjev_core.engine.engine import engine_for
 from openjev_core.plugins import declared, registry
 from openjev_core.settings import Settings
+from openjev_core.testing.scripted import engine_on
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_a_profiles_preset_gives_way_to_flags(openjev, served):
 
 def test_the_announcement_says_what_is_served():
     settings = Settings(max_questions=5, max_answers=7)
-    engine = engine_for(toy_model(demo=True), settings, registry.load_registry())
+    engine = engine_on(toy_model(demo=True), settings, registry.load_registry())
     text = "\n".join(announcement(engine, "http://127.0.0.1:1"))
     for part in (
         "model toy/Toy-1 on toy",
@@ -128,7 +128,7 @@ def test_the_announcement_says_what_is_served():
         "POST http://127.0.0.1:1/v1/systemone",
     ):
         assert part in text
-    keyed = engine_for(toy_model(), Settings(api_key=("hidden",)), registry.load_registry())
+    keyed = engine_on(toy_model(), Settings(api_key=("hidden",)), registry.load_registry())
     text = "\n".join(announcement(keyed, "http://127.0.0.1:1"))
     assert "a Bearer key is needed" in text
     assert "hidden" not in text

@@ -13,7 +13,7 @@ from tiny_tokenizer import write_tiny_tokenizer
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals and files on Windows")
 
-FLAGS = ("--connect", "http://127.0.0.1:9", "--skip-checks")
+FLAGS = ("--connect", "http://127.0.0.1:9", "--engine", "sglang", "--skip-checks")
 ENDLESS = """
 import pathlib, threading
 
@@ -95,6 +95,6 @@ def test_a_tokenizer_that_still_loads_does_not_hold_a_launched_sglang(launching,
     flags, environment = launching
     environment |= {"STANDIN_MODE": "", "PYTHONPATH": f"{endless}:{environment['PYTHONPATH']}"}
     with serving(*flags, **environment) as child:
-        wait_for(child, "by GET /model_info")
+        wait_for(child, "is taken for sglang, because --engine")
         assert 0 == child.stop()
         assert "Traceback" not in child.log

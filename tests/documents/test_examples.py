@@ -15,10 +15,10 @@ from toy_model import ToyBackend
 
 from openjev_core import SyncEngine
 from openjev_core.backends.protocol import ChatTemplate, LoadedModel
-from openjev_core.engine.engine import engine_for
 from openjev_core.json_document import compact
 from openjev_core.plugins.registry import load_registry
 from openjev_core.settings import Settings
+from openjev_core.testing.scripted import engine_on
 from openjev_core.testing.tokenizers import QwenTokenizer
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.json"))
@@ -55,7 +55,7 @@ def production():
     tokenizer = QwenTokenizer(get_tokenizer("qwen3.6-35b-a3b"), QWEN3_5_SPECIAL_TOKENS)
     template = ChatTemplate(TEMPLATE.read_text("utf-8"), eos_token="<|im_end|>")
     model = LoadedModel(ToyBackend(tokenizer=tokenizer), tokenizer, template, "Qwen")
-    return engine_for(model, Settings(), load_registry())
+    return engine_on(model, Settings(), load_registry())
 
 
 @pytest.mark.integration

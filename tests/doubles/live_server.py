@@ -11,9 +11,9 @@ from toy_model import ToyBackend, toy_model
 
 from openjev_core.api.app import create_app
 from openjev_core.api.serving.server import address_of, bound_socket, serve
-from openjev_core.engine.engine import engine_for
 from openjev_core.plugins.registry import load_registry
 from openjev_core.settings import Settings
+from openjev_core.testing.scripted import engine_on
 
 
 @frozen
@@ -48,7 +48,7 @@ def live_server(*, registry=None, backend=None, tracing=None, **settings):
     found = {}
 
     async def main():
-        engine = engine_for(toy_model(backend), settings, registry or load_registry())
+        engine = engine_on(toy_model(backend), settings, registry or load_registry())
         app = create_app(engine, tracing=tracing)
         stop = asyncio.Event()
         with bound_socket(settings) as sock:

@@ -9,9 +9,9 @@ from attrs import define, field, frozen
 from chatml_model import chat_template, chatml_tokenizer
 
 from openjev_core.backends.protocol import LoadedModel, Reading
-from openjev_core.engine.engine import engine_for
 from openjev_core.plugins.registry import load_registry, registry_of
 from openjev_core.settings import Settings
+from openjev_core.testing.scripted import engine_on
 
 
 def equal(prompt, labels):
@@ -144,4 +144,4 @@ def scripted_engine(backend=None, *types, template=None, **settings):
         chat_template() if template is None else chat_template(template),
         "openjev/scripted",
     )
-    return engine_for(model, Settings(**settings), registry_of(*types) if types else load_registry())
+    return engine_on(model, Settings(**settings), registry_of(*types) if types else load_registry())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import asynccontextmanager
 
 import pytest
 from attrs import evolve
@@ -29,11 +28,10 @@ async def test_observers_hear_of_the_last_evaluation(monkeypatch):
     engine = evolve(scripted_engine(), observers=Observers([slow], "m"))
     monkeypatch.setattr(opening, "engine_for", lambda *_: engine)
 
-    @asynccontextmanager
     async def model(*_):
-        yield engine.model
+        return engine.model
 
-    monkeypatch.setattr(opening, "_open_model", model)
+    monkeypatch.setattr(opening, "open_model", model)
     async with opening.open_engine() as opened:
         evaluation = await opened.evaluate(state="S.", questions=NOUL)
     assert [evaluation.answers] == [finished.answers for finished in told]

@@ -11,8 +11,10 @@ import pytest
 from live_server import live_server
 
 from openjev_core import Settings, StartupError, open_engine
-from openjev_core.backends import discovery
-from openjev_core.backends.discovery import Server, find_server
+from openjev_core import address as address_module
+from openjev_core.address import Address
+from openjev_core.engine.discovery import recognised
+from openjev_core.plugins.registry import load_registry
 
 pytestmark = pytest.mark.anyio
 
@@ -45,54 +47,60 @@ async def answering(pages, seen=None):
         server.close()
 
 
+ENGINES = load_registry().engines.values()
+
+
+async def find(url, api_key=None):
+    """The name of the engine that recognises the server at a URL, and by what."""
+    async with Address(url, api_key) as address:
+        engine, how = await recognised(address, ENGINES)
+    return engine.name, how
+
+
+CONNECTING = "llama-server, sglang"
 LOADING = 503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}
 PROPS = 200, {"default_generation_settings": {"n_ctx": 4096}, "build_info": "b1"}
 
 
-async def test_an_sglang_is_found_and_names_its_tokenizer(start_double, frontend):
+async def test_an_sglang_is_found(start_double, frontend):
     double = await start_double(frontend=frontend, model_path="org/Model")
-    assert Server("SGLang", "/model_info", "org/Model") == await find_server(double.url, None)
-
-
-async def test_its_tokenizer_may_come_from_elsewhere():
-    async with answering({"/model_info": (200, {"model_path": "a", "tokenizer_path": "b"})}) as url:
-        assert Server("SGLang", "/model_info", "b") == await find_server(url + "/", None)
+    assert ("sglang", "GET /model_info") == await find(double.url)
 
 
 async def test_a_router_is_found_by_the_pages_old_name():
     async with answering({"/get_model_info": (200, {"model_path": "org/Model"})}) as url:
-        assert Server("SGLang", "/get_model_info", "org/Model") == await find_server(url, None)
+        assert ("sglang", "GET /get_model_info") == await find(url)
 
 
 async def test_a_llama_server_is_found(demo_engine):
     server = demo_engine.server
-    assert Server("llama-server", "/props") == await find_server(server.url, server.api_key)
+    assert ("llama-server", "GET /props") == await find(server.url, server.api_key)
 
 
 async def test_a_llama_server_that_loads_its_model_is_found():
     async with answering(dict.fromkeys(["/model_info", "/get_model_info", "/props"], LOADING)) as url:
-        assert Server("llama-server", "/props") == await find_server(url, None)
+        assert ("llama-server", "GET /props") == await find(url)
 
 
 async def test_the_key_is_sent_and_no_coding_is_accepted():
     seen = []
     async with answering({"/props": PROPS}, seen) as url:
-        await find_server(url, "secret")
+        await find(url, "secret")
     heads = [head.lower() for head in seen]
-    assert 3 == len(heads)
+    assert 1 == len(heads)
     assert all("authorization: bearer secret\r\n" in h and "accept-encoding: identity\r\n" in h for h in heads)
 
 
 async def test_a_key_that_is_refused_is_said_so(demo_engine):
-    refused = r"GET /model_info \(401\)\. OPENJEV_BACKEND_API_KEY must be the server's --api-key"
+    refused = r"refuses the key: GET /props \(401\)\. OPENJEV_BACKEND_API_KEY must be the server's key"
     with pytest.raises(StartupError, match=refused):
-        await find_server(demo_engine.server.url, "wrong")
+        await find(demo_engine.server.url, "wrong")
 
 
 @pytest.mark.parametrize(
     ("pages", "tried"),
     [
-        ({}, "tried GET /model_info (404), GET /get_model_info (404), GET /props (404)"),
+        ({}, "tried GET /props (404), GET /model_info (404), GET /get_model_info (404)"),
         ({"/props": (200, b"<html>")}, "GET /props (200)"),
         ({"/props": (200, [])}, "GET /props (200)"),
         ({"/props": (200, {"default_generation_settings": None})}, "GET /props (200)"),
@@ -104,39 +112,41 @@ async def test_a_key_that_is_refused_is_said_so(demo_engine):
     ],
 )
 async def test_an_unknown_server_is_refused_with_what_was_tried(pages, tried, monkeypatch):
-    monkeypatch.setattr(discovery, "MAX_PAGE", 50)
+    monkeypatch.setattr(address_module, "MAX_PAGE", 50)
     async with answering(pages) as url:
         with pytest.raises(StartupError) as refused:
-            await find_server(url, None)
+            await find(url)
     said = str(refused.value)
     assert said.startswith(
-        f"connect: expected an SGLang or a llama-server at {url}, found a server that is neither, or not ready;"
+        f"connect: expected one of {CONNECTING} at {url}, found a server that is none of them, or not"
     )
     assert tried in said
-    assert said.endswith("Give the address of one with --connect")
+    assert said.endswith("Give the address of one with --connect, or say what it is with --engine")
 
 
 async def test_an_openjev_is_none():
     with (
         live_server() as server,
-        pytest.raises(StartupError, match=r"found a server that is neither, or not ready; tried GET /mod"),
+        pytest.raises(
+            StartupError, match=r"found a server that is none of them, or not ready; tried GET /props \(404\), GET /mod"
+        ),
     ):
-        await find_server(server.url, None)
+        await find(server.url, None)
 
 
 async def test_a_page_that_never_comes_is_given_up(monkeypatch):
-    monkeypatch.setattr(discovery, "PAGE_TIMEOUT", 0.05)
-    async with answering({"/model_info": (200, None), "/props": PROPS}) as url:
-        assert Server("llama-server", "/props") == await find_server(url, None)
+    monkeypatch.setattr(address_module, "PAGE_TIMEOUT", 0.5)
+    async with answering({"/props": (200, None), "/get_model_info": (200, {"model_path": "m"})}) as url:
+        assert ("sglang", "GET /get_model_info") == await find(url)
     async with answering(dict.fromkeys(["/model_info", "/get_model_info", "/props"], (200, None))) as url:
         with pytest.raises(
-            StartupError, match=r"tried GET /model_info \(ReadTimeout\), .*, GET /props \(ReadTimeout\)"
+            StartupError, match=r"tried GET /props \(ReadTimeout\), .*, GET /get_model_info \(ReadTimeout\)"
         ):
-            await find_server(url, None)
+            await find(url)
 
 
 async def test_a_page_that_trickles_is_given_up(monkeypatch):
-    monkeypatch.setattr(discovery, "PAGE_TIMEOUT", 0.3)
+    monkeypatch.setattr(address_module, "PAGE_TIMEOUT", 0.3)
 
     async def trickle(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
@@ -147,13 +157,13 @@ async def test_a_page_that_trickles_is_given_up(monkeypatch):
 
     server = await asyncio.start_server(trickle, "127.0.0.1", 0)
     async with asyncio.timeout(20):  # each piece comes in time, so no limit on pieces ends it
-        with pytest.raises(StartupError, match=r"GET /model_info \(ReadTimeout\), .*, GET /props \(ReadTimeout\)"):
-            await find_server(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None)
+        with pytest.raises(StartupError, match=r"GET /props \(ReadTimeout\), .*, GET /get_model_info \(ReadTimeout\)"):
+            await find(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None)
     server.close()
 
 
 async def test_an_endless_page_is_read_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr(discovery, "MAX_PAGE", 100_000)
+    monkeypatch.setattr(address_module, "MAX_PAGE", 100_000)
     sent = 0
 
     async def endless(reader, writer):
@@ -170,7 +180,7 @@ async def test_an_endless_page_is_read_up_to_a_limit(monkeypatch):
 
     server = await asyncio.start_server(endless, "127.0.0.1", 0)
     with pytest.raises(StartupError, match=r"GET /model_info \(200\)"):
-        await find_server(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None)
+        await find(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None)
     server.close()
     # What the sockets' buffers take comes on top: some megabytes of each of the three.
     assert 300_000 <= sent < 100_000_000
@@ -181,7 +191,7 @@ async def test_nothing_at_the_address_is_refused():
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(StartupError, match=rf"at {url}, found nothing: it cannot be reached .*--connect"):
-            await find_server(url, None)
+            await find(url)
 
 
 class TestOpening:
@@ -193,9 +203,9 @@ class TestOpening:
         async with open_engine(settings, progress=lines.append) as engine:
             question = {"type": "noul", "instructions": "Is it late?"}
             evaluation = await engine.evaluate(state="It is midnight.", questions={"late": question})
-        assert "llama.cpp" == engine.model.backend.name
+        assert "llama.cpp" == engine.model.engine
         assert 0 < evaluation.answers["late"]["noul"] < 1
-        assert f"connect: found a llama-server at {server.url}, by GET /props" == lines[0]
+        assert f"connect: found llama-server at {server.url}, by GET /props" == lines[0]
         assert lines[1].startswith("control tokens: ")
         assert 2 == len(lines)
 

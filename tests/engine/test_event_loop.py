@@ -12,11 +12,11 @@ from attrs import evolve
 from until import until
 
 from openjev_core import RequestError, Settings
-from openjev_core.engine.engine import engine_for
 from openjev_core.engine.preparation import HEAVY_AT_ONCE
 from openjev_core.engine.request import Requests
 from openjev_core.plugins.registry import load_registry
 from openjev_core.testing import scripted_model
+from openjev_core.testing.scripted import engine_on
 
 pytestmark = pytest.mark.anyio
 
@@ -46,20 +46,20 @@ async def evaluated(engine, on_loop, **options):
 
 async def test_a_small_request_in_one_order_is_not_worth_a_thread(loaded):
     model, on_loop = loaded
-    engine = engine_for(model, Settings(), load_registry())
+    engine = engine_on(model, Settings(), load_registry())
     assert {True} == await evaluated(engine, on_loop)
 
 
 @pytest.mark.parametrize("orders", [2, "full"])
 async def test_further_orders_are_tokenized_in_a_thread(loaded, orders):
     model, on_loop = loaded
-    engine = engine_for(model, Settings(), load_registry())
+    engine = engine_on(model, Settings(), load_registry())
     assert {False} == await evaluated(engine, on_loop, x_orders=orders)
 
 
 async def test_a_tokenizer_that_waits_is_asked_in_a_thread_also_for_the_prior(loaded):
     model, on_loop = loaded
-    engine = engine_for(evolve(model, tokenizer_waits=True), Settings(prior="contentless"), load_registry())
+    engine = engine_on(evolve(model, tokenizer_waits=True), Settings(prior="contentless"), load_registry())
     assert {False} == await evaluated(engine, on_loop)
 
 
@@ -81,7 +81,7 @@ async def test_a_tokenizer_that_waits_is_asked_in_a_thread_also_for_the_prior(lo
 async def test_a_state_of_many_parts_is_tokenized_in_a_thread(loaded, state):
     """What a message costs does not show in its bytes."""
     model, on_loop = loaded
-    engine = engine_for(model, Settings(), load_registry())
+    engine = engine_on(model, Settings(), load_registry())
     on_loop.clear()
     body = orjson.dumps({"model": "jev-latest", "state": state, "questions": QUESTIONS})
     with suppress(RequestError):
@@ -101,7 +101,7 @@ async def test_a_state_of_many_parts_is_tokenized_in_a_thread(loaded, state):
     ],
 )
 async def test_questions_of_many_parts_are_structured_in_a_thread(monkeypatch, loaded, questions, short):
-    engine, on_loop = engine_for(loaded[0], Settings(), load_registry()), []
+    engine, on_loop = engine_on(loaded[0], Settings(), load_registry()), []
     structure = Requests.structure
 
     def watched(requests, document):
@@ -123,7 +123,7 @@ async def test_questions_of_many_parts_are_structured_in_a_thread(monkeypatch, l
 )
 async def test_heavy_bodies_are_worked_on_two_at_a_time(monkeypatch, loaded, body):
     """Each may take 100 MB and seconds of Python's lock; light ones go on beside them."""
-    engine, release, begun = engine_for(loaded[0], Settings(), load_registry()), threading.Event(), []
+    engine, release, begun = engine_on(loaded[0], Settings(), load_registry()), threading.Event(), []
     structure = Requests.structure
 
     def slow(requests, document):

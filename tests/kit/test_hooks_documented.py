@@ -16,7 +16,8 @@ HOOKS = {name: value for name, value in vars(hookspecs).items() if name.startswi
 
 
 def test_there_are_hooks():
-    assert {"openjev_question_types", "openjev_evaluation_finished", "openjev_commands"} == set(HOOKS)
+    names = ("question_types", "engines", "evaluation_finished", "commands")
+    assert {f"openjev_{name}" for name in names} == set(HOOKS)
 
 
 @pytest.mark.parametrize("hook", HOOKS.values(), ids=HOOKS)

@@ -9,7 +9,7 @@ import pytest
 
 import openjev_core
 
-ENGINE_ROOMS = ("openjev_core.engine", "openjev_core.prompts", "openjev_core.backends", "openjev_core.settings")
+ENGINE_ROOMS = ("openjev_core.engine.", "openjev_core.prompts.", "openjev_core.backends.", "openjev_core.settings.")
 
 
 def loaded_by(code):
@@ -21,7 +21,7 @@ def loaded_by(code):
 
 def test_a_plugin_loads_the_contract_alone():
     modules = loaded_by("import openjev_noul, openjev_choice, openjev_score")
-    assert [] == [name for name in modules if name.startswith(ENGINE_ROOMS)]
+    assert [] == [name for name in modules if f"{name}.".startswith(ENGINE_ROOMS)]
     assert {"tokenizers", "jinja2", "httpx", "cattrs", "asyncio"}.isdisjoint(modules)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 
 import pytest
 from toy_model import ToyBackend, toy_model
@@ -12,6 +11,7 @@ from toy_model import ToyBackend, toy_model
 from openjev_core import RequestError, Settings, StartupError, SyncEngine, open_engine
 from openjev_core.engine import opening
 from openjev_core.errors import AtCapacity
+from openjev_core.prompts.model import prompt_model
 
 QUESTIONS = {"team": {"type": "choice", "criteria": {"billing": "Payments", "sales": None}}}
 CLOSINGS = []
@@ -24,15 +24,12 @@ def toy(monkeypatch):
     backend = ToyBackend()
     CLOSINGS.clear()
 
-    @asynccontextmanager
-    async def open_toy(settings, progress):
+    async def open_toy(settings, registry, progress, stack):
         progress(f"loading in {threading.current_thread().name}")
-        try:
-            yield toy_model(backend)
-        finally:
-            CLOSINGS.append(backend)
+        stack.callback(CLOSINGS.append, backend)
+        return prompt_model(toy_model(backend), settings, registry.labels)
 
-    monkeypatch.setattr(opening, "_open_model", open_toy)
+    monkeypatch.setattr(opening, "open_model", open_toy)
     return backend
 
 

@@ -260,9 +260,8 @@ def test_with_everything_disabled_nothing_is_installed():
 def test_the_listing_does_not_depend_on_the_order_of_installation(site):
     for name in ("zz-coin", "aa-coin", "mm-coin"):
         install(site, name, working(name=repr(name)))
-    assert ["openjev", "openjev", "openjev", "aa-coin", "mm-coin", "zz-coin"] == [
-        entry.distribution for entry in load_registry().entries
-    ]
+    found = [entry.distribution for entry in load_registry().entries if entry.distribution != "openjev"]
+    assert ["aa-coin", "mm-coin", "zz-coin"] == found
 
 
 def test_a_registry_of_given_types_is_held_to_the_same_rules():

@@ -14,11 +14,11 @@ from tiny_tokenizer import TEMPLATE, tiny_tokenizer
 
 from openjev_core import RequestError
 from openjev_core.backends.protocol import ChatTemplate, LoadedModel
-from openjev_core.engine.engine import engine_for
 from openjev_core.plugins.registry import load_registry
 from openjev_core.prompts.alphabet import Alphabet, NoToken, alphabet_of, probes
 from openjev_core.prompts.tokenizer import tokenizer_from
 from openjev_core.settings import Settings
+from openjev_core.testing.scripted import engine_on
 
 MISSING = b"\x04\x13\x9f\xf1"
 """End of transmission, a device control, a byte in the midst of characters, the first one of an empty plane."""
@@ -77,7 +77,7 @@ def engine(request):
     model = LoadedModel(
         backend=ScriptedBackend(), tokenizer=tokenizer, template=ChatTemplate(TEMPLATE, "", ""), public_name="Mine"
     )
-    return engine_for(model, Settings(max_answers=20), load_registry())
+    return engine_on(model, Settings(max_answers=20), load_registry())
 
 
 def ask(engine, state="S.", **question):
@@ -107,7 +107,7 @@ def test_such_a_character_is_refused_before_any_inference(engine, state, questio
     (problem,) = caught.value.problems
     assert (loc, "no_token") == (problem.loc, problem.type)
     assert f"the model has no token for the character {character}, so it cannot be shown" in problem.msg
-    assert [] == engine.model.backend.prefixes
+    assert [] == engine.reader.backend.prefixes
 
 
 def test_where_the_model_does_not_read_it_it_is_nobodys_business(engine):

@@ -11,10 +11,10 @@ import pytest
 
 from openjev_core import RequestError, Settings, StartupError
 from openjev_core.calibration import FORMAT, Calibration, Correction, TypeCalibration, write_calibration
-from openjev_core.engine.calibrated import prompt_digest, template_digest
-from openjev_core.engine.engine import engine_for
+from openjev_core.engine.calibrated import prompt_digest
 from openjev_core.plugins.registry import registry_of
-from openjev_core.testing.scripted import scripted_model
+from openjev_core.prompts.model import template_digest
+from openjev_core.testing.scripted import engine_on, scripted_model
 
 (CHOICE,) = openjev_choice.openjev_question_types()
 (NOUL,) = openjev_noul.openjev_question_types()
@@ -44,7 +44,7 @@ def engine_with(tmp_path):
     def make(found, **settings):
         path = tmp_path / "calibration.json"
         write_calibration(found, str(path))
-        return engine_for(MODEL, Settings(calibration=str(path), **settings), registry_of(CHOICE, NOUL))
+        return engine_on(MODEL, Settings(calibration=str(path), **settings), registry_of(CHOICE, NOUL))
 
     return make
 
@@ -128,7 +128,7 @@ def test_a_temperature_that_makes_no_sense_is_refused(tmp_path, number):
     path.write_text(path.read_text().replace('"temperature": 2.0', f'"temperature": {number}'))
 
     with pytest.raises(StartupError, match=r"calibration\.json"):
-        engine_for(MODEL, Settings(calibration=str(path)), registry_of(CHOICE))
+        engine_on(MODEL, Settings(calibration=str(path)), registry_of(CHOICE))
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"format": 1}', b"\xff"])
@@ -137,12 +137,12 @@ def test_a_file_that_is_no_calibration_is_refused(tmp_path, content):
     path.write_bytes(content)
 
     with pytest.raises(StartupError, match="is no calibration file"):
-        engine_for(MODEL, Settings(calibration=str(path)), registry_of(CHOICE))
+        engine_on(MODEL, Settings(calibration=str(path)), registry_of(CHOICE))
 
 
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(StartupError, match="openjev calibrate"):
-        engine_for(MODEL, Settings(calibration=str(tmp_path / "none.json")), registry_of(CHOICE))
+        engine_on(MODEL, Settings(calibration=str(tmp_path / "none.json")), registry_of(CHOICE))
 
 
 def test_scores_are_told_without_the_calibration(engine_with):
@@ -158,7 +158,7 @@ def test_scores_are_told_without_the_calibration(engine_with):
 
 
 def test_scores_name_the_labels_of_each_order():
-    engine = engine_for(MODEL, Settings(orders="full"), registry_of(CHOICE))
+    engine = engine_on(MODEL, Settings(orders="full"), registry_of(CHOICE))
     question = {"type": "choice", "instructions": "Which?", "criteria": {"Red": None, "Blue": None, "Tan": None}}
     request = engine.structure({"model": "jev-latest", "state": "A state.", "questions": {"q": question}})
 

@@ -77,8 +77,8 @@ class Watched:
 
 
 def test_its_reads_count_where_others_do(engine):
-    slow = Watched(engine.model.backend, 0.05)
-    model = evolve(engine.model, backend=slow)
+    slow = Watched(engine.reader.backend, 0.05)
+    model = evolve(engine.model, reader=evolve(engine.reader, backend=slow))
     slow.engine = engine_for(model, engine.settings, engine.registry)
     first, second = ask(slow.engine, "Blue", "Red"), ask(slow.engine, "Blue", "Red")
     assert [1, 1, 1] == slow.seen

@@ -12,10 +12,10 @@ from live_server import live_server
 from raw_http import exchange, post
 from toy_model import toy_model
 
-from openjev_core.engine.engine import engine_for
 from openjev_core.errors import RequestError
 from openjev_core.plugins.registry import load_registry
 from openjev_core.settings import Settings
+from openjev_core.testing.scripted import engine_on
 from openjev_core.wires.decision_shapes import DecisionShapes
 from openjev_core.wires.decisions import DecisionsRequest
 
@@ -62,7 +62,7 @@ def exists(body, loc):
 
 @pytest.mark.parametrize("name", RICH)
 def test_junk_in_any_place_is_answered_or_refused_at_a_place_that_there_is(name):
-    engine = engine_for(toy_model(), Settings(served_model_name=("gpt-6-luna",)), REGISTRY)
+    engine = engine_on(toy_model(), Settings(served_model_name=("gpt-6-luna",)), REGISTRY)
     sent = CAPTURED[name]["body"]
     refused = 0
 

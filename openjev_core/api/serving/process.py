@@ -23,7 +23,8 @@ from openjev_core.api.app import create_app
 from openjev_core.api.serving.server import address_of, bound_socket, serve
 from openjev_core.api.serving.workers import run_workers, stop_with_parent
 from openjev_core.engine.engine import Engine
-from openjev_core.engine.opening import Progress, open_engine
+from openjev_core.engine.opening import open_engine
+from openjev_core.engine_type import Progress
 from openjev_core.errors import StartupError
 from openjev_core.plugins.registry import Registry
 from openjev_core.settings import Settings, is_loopback

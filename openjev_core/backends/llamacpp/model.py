@@ -126,6 +126,7 @@ async def served_model(
     name = file.public_name if file else Path(props.name).stem
     return LoadedModel(
         tokenizer_waits=True,
+        one_at_a_time=True,
         backend=backend,
         tokenizer=tokenizer,
         template=props.template,
