@@ -63,7 +63,7 @@ class OpenJevError(Exception):
 
     status: ClassVar[int | None] = None
     error_type: ClassVar[str] = "internal_error"
-    retry_after: ClassVar[int | None] = None
+    retry_after: float | None = None
     """Seconds for a ``Retry-After`` header, for errors that waiting can cure."""
 
 
@@ -233,11 +233,20 @@ class DeadlineExceeded(BackendError):
 
 
 class AtCapacity(OpenJevError):
-    """As many evaluations are running as are admitted."""
+    """As many evaluations are running as are admitted.
+
+    Args:
+        message: What runs and waits.
+        retry_after: Seconds that recent evaluations took.
+    """
 
     status = 529
     error_type = "at_capacity"
-    retry_after = 1
+    retry_after = 1.0
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
 
 
 class Stopping(OpenJevError):

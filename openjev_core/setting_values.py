@@ -62,6 +62,14 @@ def positive(value: str) -> float:
     return number
 
 
+def not_negative(value: str) -> float:
+    """A finite number from 0 up, in decimal digits."""
+    number = float(value) if DECIMAL.fullmatch(value) else math.nan
+    if not (math.isfinite(number) and number >= 0):
+        raise ValueError("a finite number from 0 up, such as 0 or 2.5")
+    return abs(number)
+
+
 def one_of(*values: str) -> Parser:
     """One of a few words."""
 

@@ -24,6 +24,7 @@ from openjev_core.setting_values import (
     flag,
     integer,
     networks,
+    not_negative,
     one_of,
     order_count,
     origins,
@@ -112,8 +113,14 @@ class Settings:
     max_body_bytes: int = setting(2 * 1024 * 1024, integer(1024), "request body, after decompression")
     max_input_tokens: int = setting(32_768, integer(64), "tokens of a branch, its output token included")
     max_total_input_tokens: int = setting(262_144, integer(64), "tokens that a request submits, warm-up and branches")
-    max_concurrent_requests: int = setting(16, integer(1), "evaluations at once; more get a 529")
+    max_concurrent_requests: int = setting(16, integer(1), "evaluations at once; more wait, or get a 529")
     max_concurrent_branches: int = setting(64, integer(1), "backend calls at once")
+    queue_timeout: float = setting(
+        10.0,
+        not_negative,
+        "seconds in which an evaluation that has to wait must be answered, by what recent ones took, or it gets a 529; "
+        "0: none waits",
+    )
     request_timeout: float = setting(120.0, positive, "seconds for an evaluation, then a 504")
     body_timeout: float = setting(20.0, positive, "seconds for a request's body to arrive, then a 408")
     startup_timeout: float = setting(1200.0, positive, "seconds for the backend to become ready")

@@ -64,6 +64,7 @@ class Metrics:
             "openjev_label_mass", "Probability that the labels held, an answer's mean over its reads.", LABEL_MASS
         )
         self._in_flight = self._gauge("openjev_evaluations_in_flight", "Evaluations that run now.")
+        self._waiting = self._gauge("openjev_evaluations_waiting", "Evaluations that wait for a place.")
         self._reading = self._gauge("openjev_branches_in_flight", "Branches that are being read now.")
         self._tasks = self._gauge("openjev_tasks", "Tasks on the event loop: when idle, as many as at the start.")
         build = Gauge(
@@ -81,6 +82,7 @@ class Metrics:
 
     def _observe_load(self) -> None:
         self._in_flight.set(self._engine.in_flight)
+        self._waiting.set(self._engine.waiting)
         self._reading.set(self._engine.branches_in_flight)
 
     def observe(self, exchange: Exchange) -> None:

@@ -176,7 +176,7 @@ ERRORS = {
     "502": "The backend answered with something that is no distribution.",
     "503": "The backend does not answer, the server stops, or it receives too many bodies at once.",
     "504": "The evaluation ran out of time.",
-    "529": "As many evaluations are running as are admitted.",
+    "529": "As many evaluations are running as are admitted. `Retry-After` says what recent ones took.",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -85,8 +86,8 @@ def error_response(error: Exception, request_id: str, path: str) -> JsonResponse
         message += f" (request {request_id})"
     headers = {}
     if error.retry_after is not None:
-        headers["retry-after"] = str(error.retry_after)
-        headers["retry-after-ms"] = str(1000 * error.retry_after)
+        headers["retry-after"] = str(math.ceil(error.retry_after))
+        headers["retry-after-ms"] = str(math.ceil(1000 * error.retry_after))
     if isinstance(error, Unauthorized):
         headers["www-authenticate"] = "Bearer"
     if isinstance(error, MethodNotAllowed):

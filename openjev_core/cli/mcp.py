@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from openjev_core.wires.mcp_server import Context
 
 
-@takes_settings(without=(OF_THE_SERVER - {"max_concurrent_requests"}) | {"sglang_python", "frontend"})
+@takes_settings(without=(OF_THE_SERVER - {"max_concurrent_requests", "queue_timeout"}) | {"sglang_python", "frontend"})
 def mcp(**flags: Any) -> None:
     """Offer tools to an agent over standard input and output, by the Model Context Protocol.
 

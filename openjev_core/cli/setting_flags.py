@@ -31,6 +31,7 @@ OF_THE_SERVER = frozenset(
         "max_body_bytes",
         "body_timeout",
         "max_concurrent_requests",
+        "queue_timeout",
         "keep_alive",
         "grace_period",
         "log_format",

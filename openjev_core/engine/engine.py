@@ -90,6 +90,11 @@ class Engine:
         return self._admission.in_flight
 
     @property
+    def waiting(self) -> int:
+        """Evaluations that wait for a place."""
+        return self._admission.waiting
+
+    @property
     def branches_in_flight(self) -> int:
         """Branches of the evaluations whose reading has begun and not ended."""
         return self._admission.branches_in_flight
@@ -268,7 +273,7 @@ def engine_for(model: Model, settings: Settings, registry: Registry) -> Engine:
         lasting=frozenset(name for name in registry.types if registry.distribution_of(name) == OWN_DISTRIBUTION),
     )
     reducer = Reducer(converter, Scorer(calibration), settings.temperature, settings.confidence)
-    admission = Admission(settings.max_concurrent_requests, settings.request_timeout)
+    admission = Admission(settings.max_concurrent_requests, settings.request_timeout, settings.queue_timeout)
     # Work whose client has left may run on for a moment beside that of the evaluations that are admitted.
     threads = Threads(2 * settings.max_concurrent_requests + 8)
     priors = PriorMemory(model.reader, admission, threads) if settings.prior == "contentless" else None

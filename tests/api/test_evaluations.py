@@ -227,3 +227,15 @@ def test_prompts_are_shown_without_inference(server):
 def test_prompts_are_served_on_loopback_only_unless_configured(settings, status):
     with live_server(**settings) as running:
         assert status == httpx.post(f"http://127.0.0.1:{running.port}/v1/prompts", json=REQUEST).status_code
+
+
+@pytest.mark.parametrize("path", ["/v1/systemone", "/v1/decisions"])
+def test_a_burst_waits_for_its_places(path):
+    ask = {"model": "jev-latest", "state": "x", "questions": REQUEST["questions"]}
+    if path == "/v1/decisions":
+        ask = {"model": "jev-latest", "input": "x", "questions": [{"type": "predicate", "instructions": "So?"}]}
+    with live_server(backend=ToyBackend(seconds=0.02), max_concurrent_requests=2) as running:
+        assert 200 == httpx.post(running.url + path, json=ask).status_code
+        with ThreadPoolExecutor(8) as clients:
+            replies = list(clients.map(lambda _: httpx.post(running.url + path, json=ask, timeout=30), range(8)))
+    assert [200] * 8 == [reply.status_code for reply in replies]
