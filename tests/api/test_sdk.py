@@ -31,7 +31,7 @@ from openjev_core.errors import BackendUnavailable
 from openjev_core.plugins.registry import load_registry, registry_of
 from openjev_core.question import Option, QuestionType, Readout
 
-WRONG = {"q": {"type": "choice", "criteria": {}}}
+WRONG = {"q": {"type": "choice", "criteria": dict.fromkeys(map(str, range(65)))}}
 QUESTIONS = {
     "refund": Noul(instructions="Is a refund asked for?"),
     "team": Choice(instructions="Which team?", criteria={"billing": "Money", "技術": None}),
