@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
+
+DROP = """([name, encoded]) => {
+    const bytes = Uint8Array.from(atob(encoded), (one) => one.charCodeAt(0));
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File([bytes], name));
+    document.body.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+}"""
 
 REFUSED = r"Failed to load resource: the server responded with a status of (4|5)\d\d"
 
@@ -26,6 +34,11 @@ class Playground:
         """Add a question; returns its card."""
         self.page.click(f".add-type:has(.add-type-name:text-is('{type_name}'))")
         return self.cards.last
+
+    def drop(self, name, content):
+        """Drop a file on the page."""
+        encoded = base64.b64encode(content if isinstance(content, bytes) else content.encode()).decode()
+        self.page.evaluate(DROP, [name, encoded])
 
     @property
     def cards(self):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 
 import pytest
@@ -18,13 +17,6 @@ REQUEST = {
 }
 CHAT = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hi!"}]
 
-DROP = """([name, encoded]) => {
-    const bytes = Uint8Array.from(atob(encoded), (one) => one.charCodeAt(0));
-    const dataTransfer = new DataTransfer();
-    dataTransfer.items.add(new File([bytes], name));
-    document.body.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
-}"""
-
 PASTE = """(text) => {
     const clipboardData = new DataTransfer();
     clipboardData.setData("text/plain", text);
@@ -38,21 +30,16 @@ def playground(toy, open_page):
     return Playground(open_page(f"{toy.url}/playground"))
 
 
-def drop(playground, name, content):
-    encoded = base64.b64encode(content if isinstance(content, bytes) else content.encode()).decode()
-    playground.page.evaluate(DROP, [name, encoded])
-
-
 @pytest.mark.parametrize("row", [{}, {"id": "t1", "labels": {"late": True}}])
 def test_a_request_or_a_labelled_row_is_opened(playground, row):
-    drop(playground, "request.json", json.dumps(REQUEST | row))
+    playground.drop("request.json", json.dumps(REQUEST | row))
     playground.page.wait_for_selector("#toast >> text=Opened request.json")
     assert REQUEST == json.loads(playground.run()[0])
     playground.page.click("#tab-answers")
 
 
 def test_a_transcript_becomes_a_chat(playground):
-    drop(playground, "transcript.json", json.dumps(CHAT))
+    playground.drop("transcript.json", json.dumps(CHAT))
     playground.page.wait_for_selector(".message >> nth=1")
     assert ["wants_refund", "team", "frustration"] == playground.ids()
     assert CHAT == json.loads(playground.run()[0])["state"]
@@ -68,7 +55,7 @@ def test_a_transcript_becomes_a_chat(playground):
     ],
 )
 def test_anything_else_is_a_state(playground, content, mode, shown):
-    drop(playground, "document.txt", content)
+    playground.drop("document.txt", content)
     playground.page.wait_for_selector("#toast >> text=Opened document.txt")
     assert playground.page.locator(f"[name=state-mode][value={mode}]").is_checked()
     assert shown == playground.page.locator(".state-text").input_value()
@@ -84,7 +71,7 @@ def test_anything_else_is_a_state(playground, content, mode, shown):
 )
 def test_what_cannot_be_opened_is_said_so(playground, content, said):
     before = playground.ids()
-    drop(playground, "picture.png", content)
+    playground.drop("picture.png", content)
     playground.page.wait_for_selector("#toast .toast")
     assert said in playground.page.locator("#toast").text_content()
     assert before == playground.ids()

@@ -2,6 +2,7 @@
 
 import { draftFrom, emptyDraft } from "./draft.js";
 import { parse, write } from "./json-tree.js";
+import { rowsOf } from "./rows.js";
 import { linked } from "./storage.js";
 
 export const MAX_FILE_BYTES = 64 * 1024 * 1024;
@@ -10,10 +11,13 @@ export const MAX_FILE_BYTES = 64 * 1024 * 1024;
  *
  *    request   { draft }            a request, a labelled row, or the link of a playground
  *    run       { draft, request, reply }   a run that was saved
+ *    rows      { file }             the rows of a file, `name` says of which form
  *    state     { state }            anything else: the draft's state that shows it
  *
- *  Throws an Error that says why a request or a link cannot be shown. */
-export async function recognised(text, nodes) {
+ *  Throws an Error that says why a request, rows or a link cannot be shown. */
+export async function recognised(text, nodes, name = "") {
+  const file = rowsOf(text, name);
+  if (file !== null) return { kind: "rows", file };
   const fromLink = /^https?:\/\/\S+$/.test(text.trim()) ? await linked(text.trim()) : null;
   if (fromLink !== null) return { kind: "request", draft: draftFrom(fromLink, nodes) };
   let tree;

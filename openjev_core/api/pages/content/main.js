@@ -18,6 +18,7 @@ import { Refusal, Service } from "./service.js";
 import { asCurl, asJson, asPython } from "./snippets.js";
 import { showState } from "./state-editor.js";
 import { forgetLink, linked, linkTo, store, stored } from "./storage.js";
+import { Table } from "./table-view.js";
 import { tabs } from "./tabs.js";
 import { typesOf } from "./types.js";
 
@@ -131,7 +132,9 @@ class Playground {
     at("file").value = "";
     if (!file) return;
     try {
-      this.bring(await recognised(await textOf(file), this.nodes), `Opened ${file.name}`);
+      const found = await recognised(await textOf(file), this.nodes, file.name);
+      if (found.kind === "rows") this.showTable(found.file);
+      else this.bring(found, `Opened ${file.name}`);
     } catch (error) {
       say(`${file.name} cannot be opened: ${error.message}`);
     }
@@ -148,10 +151,43 @@ class Playground {
     this.tabs.select("answers");
   }
 
+  showTable(file) {
+    const place = at("table");
+    const table = new Table(file, {
+      service,
+      say,
+      questions: () => this.checked("questions")?.get("questions") ?? null,
+      orders: () => requestOf(this.draft, this.nodes).request.get("x_orders"),
+      open: (state, questions) => this.openRow(state, questions),
+      close: () => {
+        place.hidden = true;
+        place.replaceChildren();
+      },
+    });
+    place.replaceChildren(table.element);
+    place.hidden = false;
+    place.scrollIntoView({ block: "start" });
+  }
+
+  openRow(state, questions) {
+    const request = new Map([
+      ["state", state],
+      ["questions", questions ?? requestOf(this.draft, this.nodes).request.get("questions")],
+    ]);
+    try {
+      this.replace(draftFrom(write(request), this.nodes), "Opened the row");
+    } catch (error) {
+      say(`The row cannot be opened: ${error.message}`);
+      return;
+    }
+    this.showDraft();
+    form.scrollIntoView({ block: "start" });
+  }
+
   /** A person who pastes a whole request into the state may mean to open it. */
   async pasted(text) {
     const found = await recognised(text, this.nodes).catch(() => null);
-    if (found !== null && found.kind !== "state")
+    if (found !== null && found.kind !== "state" && found.kind !== "rows")
       say("That is a whole request", () => this.bring(found, "Opened the request that was pasted"), "Open it");
   }
 
@@ -258,10 +294,11 @@ class Playground {
     }
   }
 
-  /** The request, when nothing in it is known to be wrong; else null, with the problems shown. */
-  checked() {
+  /** The request, when nothing in it (or in one part of it) is known to be wrong; else null, with the problems shown. */
+  checked(part = null) {
     clearProblems(form);
-    const { request, problems } = requestOf(this.draft, this.nodes);
+    const { request, problems: all } = requestOf(this.draft, this.nodes);
+    const problems = all.filter(({ path }) => part === null || path[0] === part);
     if (problems.length === 0) return request;
     this.tabs.select("answers");
     this.notify(problemNotice(form, problems));

@@ -1,12 +1,14 @@
 // Calls to this server. The key is held here, in memory, and nowhere else: a reload forgets it.
 
-/** A reply that is no answer, or no reply (`status` null). `problems` is the wire's list for a 422, else null. */
+/** A reply that is no answer, or no reply (`status` null). `problems` is the wire's list for a 422, else null;
+ *  `retryAfter` are the seconds after which the server wants to be asked again. */
 export class Refusal extends Error {
-  constructor(status, message, problems, requestId) {
+  constructor(status, message, problems, headers) {
     super(message);
     this.status = status;
     this.problems = problems;
-    this.requestId = requestId;
+    this.requestId = headers?.get("x-typesafe-request-id") ?? null;
+    this.retryAfter = Number(headers?.get("retry-after") ?? 1) || 1;
   }
 }
 
@@ -86,12 +88,12 @@ function jsonOf(response, text) {
   }
   if (body !== null && typeof body === "object") return body;
   const what = `the server answered ${response.status} with no JSON object`;
-  throw new Refusal(response.status, what, null, response.headers.get("x-typesafe-request-id"));
+  throw new Refusal(response.status, what, null, response.headers);
 }
 
 function refusalOf(response, text) {
-  const requestId = response.headers.get("x-typesafe-request-id");
+  const { status, headers } = response;
   const { detail } = jsonOf(response, text);
-  if (Array.isArray(detail)) return new Refusal(response.status, "the request has problems", detail, requestId);
-  return new Refusal(response.status, detail?.message ?? `the server answered ${response.status}`, null, requestId);
+  if (Array.isArray(detail)) return new Refusal(status, "the request has problems", detail, headers);
+  return new Refusal(status, detail?.message ?? `the server answered ${status}`, null, headers);
 }
