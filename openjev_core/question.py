@@ -181,8 +181,11 @@ class QuestionType(Generic[Q, A]):
         summary: One line for ``openjev plugins list`` and the API reference.
         api: The contract version that the type was written for: the literal ``1``, never
             :data:`CONTRACT_VERSION`, which would always match.
-        question: An attrs class without a ``type`` field. Requests are structured into it, strictly.
-        answer: An attrs class without a ``type`` field. Attributes beyond a client's expectation start with ``x_``.
+        question: An attrs class without a ``type`` field. Requests are structured into it, strictly: what its
+            validators and ``Annotated[int, msgspec.Meta(ge=1)]`` refuse is told with its path, and documented. A field
+            whose name in JSON is none in Python says it: ``field(metadata={"wire": "class"})``.
+        answer: An attrs class without a ``type`` field; what is answered is held to its annotations. Attributes beyond
+            a client's expectation start with ``x_``.
         readouts: Question to readouts; may be a generator. Sees neither state nor question id. The only function
             that may raise :class:`~openjev_core.InvalidQuestion`. A generator that yields a *sequence* of readouts gets
             a tuple of their distributions as the value of that ``yield``, and may ask more; a single readout is waited

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Mapping, Sequence
-from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
+import itertools
+from collections.abc import Mapping
+from typing import Any, get_args, get_origin
 
 import attrs
 
 from openjev_core.engine_type import EngineType
+from openjev_core.plugins.forms import (
+    bare,
+    can_be_told_apart,
+    element_of,
+    fields_of,
+    is_collection,
+    is_object,
+    is_union,
+    kinds_of,
+)
+from openjev_core.plugins.problems import JSON_NAMES
 from openjev_core.plugins.schemas import schemas_of
-from openjev_core.plugins.strict import is_collection, is_enumeration, is_json_union
 from openjev_core.question import CONTRACT_VERSION, QuestionType
 
-SCALARS = (str, int, float, bool, types.NoneType, Any)
 ACCEPTED = (
-    "str, int, float, bool, Any, Content, Literal, Enum, list[X], tuple[X, ...], dict[str, X] or an attrs class, or "
-    "one of these or None"
+    "str, int, float, bool, Any, Content, Literal, Enum, date, datetime, time, list[X], tuple[X, ...], dict[str, X], "
+    "an attrs class, or a union of these"
 )
 
 
@@ -80,50 +89,64 @@ def class_fault(cls: object) -> str | None:
     """The fault of a question or answer class that is no attrs class of types that JSON has; ``None`` without one."""
     if not (isinstance(cls, type) and attrs.has(cls)):
         return "is no attrs class; decorate it with attrs.frozen(kw_only=True)"
-    if any(field.name == "type" for field in attrs.fields(cls)):
-        return "has a field `type`, which the engine adds itself; remove it"
     try:
-        return form_fault(cls, set())
-    except NameError as error:
-        return f"has an annotation that cannot be resolved: {error}"
+        if any(field.name == "type" for field in fields_of(cls)):
+            return "has a field `type`, which the engine adds itself; remove it"
+        return fields_fault(cls, set())
+    except Exception as error:  # noqa: BLE001 - an annotation is any expression
+        return f"has an annotation that cannot be resolved: {error}; import what it names where the class is defined"
 
 
-def form_fault(tp: Any, seen: set[Any]) -> str | None:
-    """The fault of a type that has no strict form in JSON, with the field of that type; ``None`` without one."""
-    if isinstance(tp, NewType):
-        tp = tp.__supertype__
-    if tp in SCALARS or tp in seen or is_enumeration(tp):
-        return None
-    if isinstance(tp, type) and attrs.has(tp):
-        seen.add(tp)
-        return fields_fault(tp, seen)
-    members = form_members(tp)
-    if members is None:
-        shown = tp.__name__ if isinstance(tp, type) and not get_args(tp) else tp
-        return f"of type {shown}, which has no strict form in JSON; use {ACCEPTED}"
-    return next((fault for member in members if (fault := form_fault(member, seen)) is not None), None)
-
-
-def fields_fault(cls: type, seen: set[Any]) -> str | None:
+def fields_fault(cls: type, seen: set[type]) -> str | None:
     """The first field of an attrs class that has no strict form in JSON."""
-    hints = get_type_hints(cls)
-    for field in attrs.fields(cls):
-        if (fault := form_fault(hints.get(field.name, Any), seen)) is not None:
-            return fault if fault.startswith("has a field") else f"has a field `{cls.__name__}.{field.name}` {fault}"
+    seen.add(cls)
+    names: set[str] = set()
+    for field in fields_of(cls):
+        where = f"has a field `{cls.__name__}.{field.attribute.name}`"
+        if not isinstance(field.name, str) or field.name in names:
+            return (
+                f'{where} with the name {field.name!r} in JSON; give each field one of its own: metadata={{"wire": ""}}'
+            )
+        names.add(field.name)
+        if (fault := form_fault(field.type, seen)) is not None:
+            return fault if fault.startswith("has a field") else f"{where} {fault}"
     return None
 
 
-def form_members(tp: Any) -> Sequence[Any] | None:
-    """The types that a collection or union is made of; ``None`` when it has no strict form."""
+def form_fault(tp: Any, seen: set[type]) -> str | None:
+    """The fault of a type that has no strict form in JSON, with the field of that type; ``None`` without one."""
+    tp = bare(tp)
+    if tp in seen:
+        return None
+    if is_object(tp):
+        return fields_fault(tp, seen)
+    if not kinds_of(tp) <= JSON_NAMES.keys() or not kinds_of(tp) or not is_uniform(tp):
+        shown = tp.__name__ if isinstance(tp, type) and not get_args(tp) else tp
+        return f"of type {shown}, which has no strict form in JSON; use {ACCEPTED}"
+    members = get_args(tp) if is_union(tp) else (element_of(tp),) if is_collection(tp) else ()
+    faults = (form_fault(member, seen) for member in members)
+    return next((fault for fault in faults if fault is not None), None) or (union_fault(tp) if is_union(tp) else None)
+
+
+def is_uniform(tp: Any) -> bool:
+    """Whether a collection has string keys, if any, and members of one type."""
     origin, args = get_origin(tp) or tp, get_args(tp)
-    if origin in (Union, types.UnionType):
-        others = [arg for arg in args if arg is not types.NoneType]
-        return () if is_json_union(tp) else others if len(others) == 1 else None
     if origin in (dict, Mapping):
-        return None if args and args[0] not in (str, Any) else args[1:]
-    if origin is tuple:
-        return args[:1] if not args or args[1:] == (Ellipsis,) else None
-    return args if is_collection(tp) else None
+        return not args or bare(args[0]) in (str, Any)
+    return origin is not tuple or not args or args[1:] == (Ellipsis,)
+
+
+def union_fault(tp: Any) -> str | None:
+    """The fault of a union with two members that one value could be of; ``None`` without one."""
+    for one, other in itertools.combinations(get_args(tp), 2):
+        both = [JSON_NAMES[kind] for kind in kinds_of(one) & kinds_of(other)]
+        if not both or (is_object(bare(one)) and is_object(bare(other)) and can_be_told_apart(bare(one), bare(other))):
+            continue
+        remedy = (
+            "only attrs classes can share one, where each has a required field of its own, or a Literal under one name"
+        )
+        return f"of type {tp}, two members of which are {both[0]} in JSON; {remedy}"
+    return None
 
 
 def schema_fault(question_type: QuestionType[Any, Any]) -> str | None:

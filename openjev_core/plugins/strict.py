@@ -1,87 +1,116 @@
-"""A cattrs converter that coerces nothing.
+"""From JSON to instances of attrs classes, without coercion.
 
-cattrs would coerce: ``1`` to ``"1"``, ``"false"`` to ``True``, a string to a tuple of letters. Here a JSON value that
-is not of its field's type is an error with its path, the expected and the found type.
+A JSON value that is not of its field's type is an error with its path, the expected and the found type.
 :mod:`openjev_core.plugins.contract` refuses classes with fields of types that this module does not know.
 """
 
 from __future__ import annotations
 
 import json
-import types
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
-import attrs
-from cattrs import Converter
-from cattrs.errors import BaseValidationError
-from cattrs.gen import make_dict_structure_fn
+import msgspec
 
 from openjev_core.errors import MAX_PROBLEMS, Problem, RequestError
-from openjev_core.plugins.problems import JSON_NAMES, mismatch, problems_of
+from openjev_core.plugins.forms import (
+    DATES,
+    Field,
+    bare,
+    collection_kind,
+    constraints,
+    distance,
+    element_of,
+    fields_of,
+    given_fields,
+    is_collection,
+    is_enumeration,
+    is_object,
+    is_union,
+    kinds_of,
+    members_of,
+    unchanged_kinds,
+)
+from openjev_core.plugins.instances import instance_of, refusals
+from openjev_core.plugins.problems import JSON_NAMES, mismatch
 
-Hook = Callable[[Any, Any], Any]
+Hook = Callable[[Any], Any]
+"""Takes a JSON value, gives what its type has for it, or raises :class:`RequestError` with paths from the value."""
 
 
-def strict_converter() -> Converter:
-    """A converter that coerces nothing and forbids unknown fields."""
-    converter = Converter(forbid_extra_keys=True, detailed_validation=True, unstruct_collection_overrides={tuple: list})
-    for cls in (str, int, float, bool):
-        converter.register_structure_hook(cls, _scalar_hook(cls))
-    # An enumeration that is a string too would be left as it is.
-    converter.register_unstructure_hook(str, lambda text: text.value if isinstance(text, Enum) else text)
-    converter.register_structure_hook_factory(is_enumeration, _enumeration_hook)
-    converter.register_structure_hook_factory(is_json_union, _json_union_hook)
-    converter.register_structure_hook_factory(is_collection, lambda tp: _collection_hook(converter, tp))
-    converter.register_structure_hook_factory(attrs.has, lambda tp: _object_hook(converter, tp))
-    return converter
+class Structurer:
+    """Makes instances of classes from JSON. What it needs for a type is made when the type is first met.
 
-
-def structured(converter: Converter, value: Any, cls: type) -> Any:
-    """A JSON value as an instance of ``cls``, by a :func:`strict_converter`.
-
-    Raises:
-        RequestError: With the problems found; paths start at the value.
-        Exception: The class raised something that is no complaint about a value.
+    Args:
+        make: ``False`` to check alone: an object is held to every field that its class has, also those that it works
+            out itself, and stays as it is.
     """
-    try:
-        return converter.structure(value, cls)
-    except (BaseValidationError, RequestError, ValueError, TypeError) as error:
-        raise RequestError(problems_of(error, cls)) from error
+
+    def __init__(self, *, make: bool = True) -> None:
+        self.make = make
+        self._hooks: dict[Any, Hook] = {}
+
+    def structure(self, value: Any, tp: Any) -> Any:
+        """A JSON value as an instance of a type.
+
+        Raises:
+            RequestError: With the problems found; paths start at the value.
+            Exception: A class raised something that is no complaint about a value.
+        """
+        return self.hook(tp)(value)
+
+    def hook(self, tp: Any) -> Hook:
+        """What structures a type."""
+        found = self._hooks.get(tp)
+        if found is None:
+            found = self._hooks[tp] = self._made(tp)
+        return found
+
+    def _made(self, tp: Any) -> Hook:
+        if metas := constraints(tp):
+            return _constrained(self.hook(tp.__origin__), tp.__origin__, metas)
+        tp = bare(tp)
+        for is_one, made in ((is_union, _union), (is_collection, _collection), (is_object, _object)):
+            if is_one(tp):
+                return made(self, tp)
+        if is_enumeration(tp):
+            return _enumeration(tp)
+        return _date(tp) if tp in DATES else _plain(tp)
 
 
-def _scalar_hook(cls: type) -> Hook:
-    def structure(value: Any, tp: Any) -> Any:
-        if tp is not cls:  # an enumeration that is a `str` or `int` too; cattrs asks for the hook of that first
-            return _enumeration_hook(tp)(value, tp)
+def _plain(cls: Any) -> Hook:
+    def structure(value: Any) -> Any:
         # bool is an int to Python, and not to JSON.
-        if type(value) is cls:
+        if type(value) is cls or cls is Any:
             return value
         if cls is float and type(value) is int:
-            return _to_float(value)
+            try:
+                return float(value)
+            except OverflowError:
+                raise RequestError.at((), "an integer too large for a number of double precision") from None
         raise mismatch(JSON_NAMES[cls], value)
 
     return structure
 
 
-def _to_float(value: int) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise RequestError.at((), "an integer too large for a number of double precision") from None
+def _date(cls: type) -> Hook:
+    def structure(value: Any) -> Any:
+        if type(value) is not str:
+            raise mismatch(JSON_NAMES[str], value)
+        try:
+            return msgspec.convert(value, cls)
+        except msgspec.ValidationError:
+            raise RequestError.at((), f"expected a {cls.__name__} as RFC 3339 writes it") from None
+
+    return structure
 
 
-def is_enumeration(tp: Any) -> bool:
-    """Whether a type names the values that it accepts."""
-    return get_origin(tp) is Literal or (isinstance(tp, type) and issubclass(tp, Enum))
-
-
-def _enumeration_hook(tp: Any) -> Hook:
-    members = [(m, m) for m in get_args(tp)] if get_origin(tp) is Literal else [(m.value, m) for m in tp]
+def _enumeration(tp: Any) -> Hook:
+    members = members_of(tp)
     accepted = ", ".join(json.dumps(value, ensure_ascii=False) for value, _ in members)
 
-    def structure(value: Any, _: Any) -> Any:
+    def structure(value: Any) -> Any:
         for known, member in members:
             if type(value) is type(known) and value == known:
                 return member
@@ -90,60 +119,73 @@ def _enumeration_hook(tp: Any) -> Hook:
     return structure
 
 
-def is_json_union(tp: Any) -> bool:
-    """Whether a type is a union of JSON's own kinds, such as :data:`~openjev_core.Content` or ``int | None``."""
-    if get_origin(tp) not in (Union, types.UnionType):
-        return False
-    return all(arg in JSON_NAMES or arg in (dict[str, Any], list[Any]) for arg in get_args(tp))
+def _constrained(inner: Hook, tp: Any, metas: Sequence[msgspec.Meta]) -> Hook:
+    # msgspec checks what it documents. It need not know what stands inside a collection, which is structured here.
+    kind = tp if bare(tp) in DATES else next(iter(kinds_of(tp)))
+    form: Any = Annotated[(kind, *metas)]
 
-
-def _json_union_hook(tp: Any) -> Hook:
-    accepted = {get_origin(arg) or arg for arg in get_args(tp)}
-    expected = " or ".join(", ".join(JSON_NAMES[arg] for arg in JSON_NAMES if arg in accepted).rsplit(", ", 1))
-
-    def structure(value: Any, _: Any) -> Any:
-        if type(value) in accepted:
-            return value
-        if float in accepted and type(value) is int:
-            return _to_float(value)
-        raise mismatch(expected, value)
+    def structure(value: Any) -> Any:
+        structured = inner(value)
+        try:
+            msgspec.convert(value, form)
+        except msgspec.ValidationError as error:
+            msg = str(error)
+            raise RequestError.at((), msg[0].lower() + msg[1:]) from None
+        return structured
 
     return structure
 
 
-def is_collection(tp: Any) -> bool:
-    """Whether a type is an array or object of members of one type."""
-    return (get_origin(tp) or tp) in (list, tuple, Sequence, dict, Mapping)
+def _union(structurer: Structurer, tp: Any) -> Hook:
+    unchanged = unchanged_kinds(tp)
+    by_kind: defaultdict[type, list[Any]] = defaultdict(list)
+    for member in get_args(tp):
+        for kind in kinds_of(member):
+            by_kind[kind].append(member)
+    fields = {cls: given_fields(cls) for cls in by_kind[dict]} if len(by_kind[dict]) > 1 else {}
+    expected = " or ".join(", ".join(JSON_NAMES[kind] for kind in JSON_NAMES if by_kind[kind]).rsplit(", ", 1))
+
+    def structure(value: Any) -> Any:
+        kind = type(value)
+        if kind in unchanged:
+            return value
+        members = by_kind.get(kind) or (kind is int and by_kind.get(float)) or ()
+        if not members:
+            raise mismatch(expected, value)
+        member = members[0] if len(members) == 1 else min(fields, key=lambda cls: distance(fields[cls], value))
+        return structurer.structure(value, member)
+
+    return structure
 
 
-def _collection_hook(converter: Converter, tp: Any) -> Hook:
-    origin, args = get_origin(tp) or tp, get_args(tp)
-    kind: type = dict if origin in (dict, Mapping) else list
-    element = (args[-1] if kind is dict else args[0]) if args else Any
+def _collection(structurer: Structurer, tp: Any) -> Hook:
+    kind, element, sequence = collection_kind(tp), element_of(tp), get_origin(tp) or tp
+    unchanged = unchanged_kinds(element)
 
-    def structure(value: Any, _: Any) -> Any:
+    def structure(value: Any) -> Any:
         if not isinstance(value, (dict, list)) or type(value) is not kind:
             raise mismatch(JSON_NAMES[kind], value)
         if element is Any:
-            return tuple(value) if origin is tuple else value
-        # The hook is asked for when it is needed: a class may hold a list of itself.
-        members = _members(converter.get_structure_hook(element), element, value)
-        if kind is dict:
-            return dict(zip(list(value), members, strict=True))
-        return tuple(members) if origin is tuple else members
+            return tuple(value) if sequence is tuple else value
+        members = list(value.values() if isinstance(value, dict) else value)
+        if not unchanged.issuperset(map(type, members)):
+            members = _members(structurer.hook(element), value)
+        if isinstance(value, dict):
+            return dict(zip(value, members, strict=True))
+        return tuple(members) if sequence is tuple else members
 
     return structure
 
 
-def _members(hook: Hook, element: Any, value: list[Any] | dict[str, Any]) -> list[Any]:
+def _members(hook: Hook, value: list[Any] | dict[str, Any]) -> list[Any]:
     """Structure each member. Problems are collected, each under its key or index, up to one more than are shown."""
     structured: list[Any] = []
     problems: list[Problem] = []
     for part, child in value.items() if isinstance(value, dict) else enumerate(value):
         try:
-            structured.append(hook(child, element))
-        except (BaseValidationError, RequestError, ValueError, TypeError) as error:
-            problems.extend(Problem((part, *p.loc), p.msg, p.type) for p in problems_of(error))
+            structured.append(hook(child))
+        except RequestError as error:
+            problems.extend(error.under(part).problems)
             if len(problems) > MAX_PROBLEMS:
                 break
     if problems:
@@ -151,12 +193,43 @@ def _members(hook: Hook, element: Any, value: list[Any] | dict[str, Any]) -> lis
     return structured
 
 
-def _object_hook(converter: Converter, tp: Any) -> Hook:
-    generated = make_dict_structure_fn(tp, converter, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=True)
+def _object(structurer: Structurer, cls: type) -> Hook:
+    fields = given_fields(cls) if structurer.make else fields_of(cls)
+    names = {field.name for field in fields}
+    accepted = ", ".join(field.name for field in fields) or "none"
 
-    def structure(value: Any, _: Any) -> Any:
+    def structure(value: Any) -> Any:
         if type(value) is not dict:
             raise mismatch("an object", value)
-        return generated(value, tp)
+        given, problems = _fields(structurer, fields, value)
+        if len(value) > len(given):
+            unknown = sorted(value.keys() - names)[: MAX_PROBLEMS + 1]
+            problems += [
+                Problem((name,), f"unknown field; accepted: {accepted}", "extra_forbidden") for name in unknown
+            ]
+        if not structurer.make:
+            if problems:
+                raise RequestError(problems)
+            return value
+        if problems:
+            raise RequestError([*problems, *refusals(cls, fields, given, whole=False)])
+        return instance_of(cls, fields, given)
 
     return structure
+
+
+def _fields(
+    structurer: Structurer, fields: Sequence[Field], value: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Each field of an object structured, by its name, and what is wrong with those that are missing here."""
+    given: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for field in fields:
+        if field.name in value:
+            try:
+                given[field.name] = structurer.hook(field.type)(value[field.name])
+            except RequestError as error:
+                problems.extend(error.under(field.name).problems)
+        elif field.required:
+            problems.append(Problem((field.name,), "missing; this field is required", "missing"))
+    return given, problems

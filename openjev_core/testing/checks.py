@@ -22,7 +22,8 @@ from openjev_core.errors import OpenJevError, PluginError, RequestError
 from openjev_core.plugins.contract import type_fault
 from openjev_core.plugins.problems import raised
 from openjev_core.plugins.registry import registry_of
-from openjev_core.plugins.structuring import QuestionConverter, json_fault
+from openjev_core.plugins.structuring import QuestionConverter
+from openjev_core.plugins.writing import json_fault
 from openjev_core.prompts.chat import ANSWER
 from openjev_core.prompts.labels import LabelCheck
 from openjev_core.question import Distribution, QuestionType, Readout

@@ -10,7 +10,7 @@ from attrs import frozen
 from openjev_core.errors import MAX_PROBLEMS, Problem, RequestError
 from openjev_core.json_document import compact, deeper_than
 from openjev_core.plugins.problems import mismatch
-from openjev_core.plugins.strict import strict_converter, structured
+from openjev_core.plugins.strict import Structurer
 from openjev_core.prompts.messages import MEDIA_PARTS
 
 MAX_JSON_DEPTH = 32
@@ -160,7 +160,7 @@ class DecisionShapes:
     """Structures the objects of this wire, strictly."""
 
     def __init__(self) -> None:
-        self._converter = strict_converter()
+        self._structurer = Structurer()
 
     def one_of(self, kinds: Mapping[str, type], value: Any, what: str, default: str | None = None) -> Any:
         """A value as an instance of the class that its ``type`` names.
@@ -177,7 +177,7 @@ class DecisionShapes:
                 raise RequestError.at(("type",), msg, "unsupported_content")
             found = f"unknown type {kind[:40]!r}" if isinstance(kind, str) else "no type that is a string"
             raise RequestError.at(("type",), f"{what} has {found}; accepted: {', '.join(kinds)}", "unknown_type")
-        return structured(self._converter, value, kinds[kind])
+        return self._structurer.structure(value, kinds[kind])
 
     def texts(self, content: str | list[Any], kinds: Mapping[str, type]) -> str | list[str]:
         """A string as it is; parts as their texts, or as one text with a line for each where some are JSON.

@@ -15,7 +15,7 @@ SCRIPT = Path(sys.executable).with_name("openjev")
 def test_help_loads_no_library_of_the_engine_or_the_server():
     code = (
         "import sys, openjev_core.cli.app; "
-        "print(sorted({'tokenizers', 'xllamacpp', 'httpx', 'aiohttp', 'hypercorn', 'jinja2', 'cattrs', "
+        "print(sorted({'tokenizers', 'xllamacpp', 'httpx', 'aiohttp', 'hypercorn', 'jinja2', "
         "'huggingface_hub', 'rich', 'uvloop'} & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

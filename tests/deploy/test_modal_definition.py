@@ -71,7 +71,7 @@ sys.path.insert(0, "")
 allowed = set(sys.modules)
 import modal
 before = set(sys.modules)
-for name in ("openjev_core", "attrs", "httpx", "starlette", "hypercorn", "cattrs", "msgspec", "orjson"):
+for name in ("openjev_core", "attrs", "httpx", "starlette", "hypercorn", "msgspec", "orjson"):
     sys.modules.setdefault(name, None) if name not in before else None
 import modal_app
 print(sorted(name for name in sys.modules if name.startswith("openjev_core") and sys.modules[name]))

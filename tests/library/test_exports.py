@@ -22,7 +22,7 @@ def loaded_by(code):
 def test_a_plugin_loads_the_contract_alone():
     modules = loaded_by("import openjev_noul, openjev_choice, openjev_score")
     assert [] == [name for name in modules if f"{name}.".startswith(ENGINE_ROOMS)]
-    assert {"tokenizers", "jinja2", "httpx", "cattrs", "asyncio"}.isdisjoint(modules)
+    assert {"tokenizers", "jinja2", "httpx", "msgspec", "asyncio"}.isdisjoint(modules)
 
 
 def test_the_engine_loads_when_it_is_named():

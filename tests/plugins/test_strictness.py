@@ -119,7 +119,7 @@ REFUSED = [
     ("table", [["a", 1]], (), "expected an object, found an array"),
     ("table", {"a": "1"}, ("a",), "expected a number, found a string"),
     ("table", {"a": 10**400}, ("a",), "an integer too large for a number of double precision"),
-    ("node", "x", (), "expected an object, found a string"),
+    ("node", "x", (), "expected an object or null, found a string"),
     ("node", {"children": [{}, {"size": "1"}]}, ("children", 1, "size"), "expected an integer, found a string"),
     ("node", {"children": [{"siz": 1}]}, ("children", 0, "siz"), "unknown field; accepted: size, children"),
     ("small", 3, (), "'small' must be in [1, 2] (got 3)"),
