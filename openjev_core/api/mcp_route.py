@@ -59,8 +59,9 @@ class McpRoute:
             manager = StreamableHTTPSessionManager(
                 self._server, stateless=True, max_request_body_size=limits.max_body_bytes
             )
-            async with manager.run():
-                await manager.handle_request(scope, connection.receive, connection.send)
+            with run.at_work(request):
+                async with manager.run():
+                    await manager.handle_request(scope, connection.receive, connection.send)
 
     def _check_origin(self, origin: str | None) -> None:
         """Refuse a page of another origin: a browser would send it here where a name leads to this machine.

@@ -17,11 +17,13 @@ class Run:
     """The work on one request.
 
     Attributes:
+        working: Where its client's address is while its work is done.
         limit: Ends the work when its time is set: asyncio's own means of cancelling a part of a task.
         reason: What the work raises when it is ended early.
         over: True once the work has ended by itself.
     """
 
+    working: set[tuple[str, int]]
     limit: asyncio.Timeout
     reason: Exception | None = None
     over: bool = False
@@ -38,15 +40,31 @@ class Run:
         watch = asyncio.create_task(hang_up(request))
         watch.add_done_callback(lambda done: None if done.cancelled() else self.end(ClientDisconnect()))
         try:
-            yield
+            with self.at_work(request):
+                yield
         finally:
             watch.cancel()
 
+    @contextmanager
+    def at_work(self, request: Request) -> Iterator[None]:
+        """The block is work on a request that has arrived whole: its connection does not give way to others."""
+        client = (request.client.host, request.client.port) if request.client else ("", 0)
+        self.working.add(client)
+        try:
+            yield
+        finally:
+            self.working.discard(client)
+
 
 class Running:
-    """The requests that one application is answering."""
+    """The requests that one application is answering.
+
+    Attributes:
+        working: The addresses and ports of clients whose requests have arrived whole and are not answered yet.
+    """
 
     def __init__(self) -> None:
+        self.working: set[tuple[str, int]] = set()
         self._runs: set[Run] = set()
         self._none = asyncio.Event()
         self._none.set()
@@ -62,7 +80,7 @@ class Running:
             Stopping: The server stops; the work was cancelled.
             ClientDisconnect: The client went away; the work was cancelled.
         """
-        run = Run(asyncio.timeout(None))
+        run = Run(self.working, asyncio.timeout(None))
         try:
             async with run.limit:
                 self._runs.add(run)

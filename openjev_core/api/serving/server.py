@@ -17,6 +17,7 @@ from hypercorn.asyncio import serve as serve_app
 from hypercorn.config import Config
 
 from openjev_core.api.running import Running
+from openjev_core.api.serving.connections import MAX_CONNECTIONS, Connections
 from openjev_core.errors import SettingsError, StartupError
 from openjev_core.settings import Settings
 
@@ -135,6 +136,8 @@ async def serve(
     config.bind = [f"fd://{sock.detach()}"]
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(report)
+    app.state.connections = Connections(MAX_CONNECTIONS, running.working)
+    app.state.connections.bound_servers(loop)
     serving = asyncio.create_task(serve_app(cast("Any", app), config, shutdown_trigger=stop.wait, mode="asgi"))
     stopped = asyncio.create_task(stop.wait())
     watch = asyncio.create_task(watch_descriptors())
