@@ -139,6 +139,9 @@ class Settings:
     calibration: str | None = setting(None, text, "calibration file to apply")
     api_key: tuple[str, ...] = setting((), words, "Bearer keys that are accepted, comma-separated", secret=True)
     backend_api_key: str | None = setting(None, bearer_key, "Bearer key for SGLang or llama-server", secret=True)
+    plugins: tuple[str, ...] = setting(
+        (), words, "Python files that are plugins, besides those installed, comma-separated"
+    )
     disable_plugins: tuple[str, ...] = setting((), words, "distributions whose plugins are not loaded, comma-separated")
     log_format: Literal["text", "json"] = setting("text", one_of("text", "json"), "log lines, text or json")
     tracing: bool = setting(False, flag, "send OpenTelemetry traces; needs openjev[otel], and OTEL_* say where")

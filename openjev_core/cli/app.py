@@ -21,11 +21,11 @@ from openjev_core.cli.calibrate import calibrate
 from openjev_core.cli.evaluate import evaluate
 from openjev_core.cli.mcp import mcp
 from openjev_core.cli.serve import serve
-from openjev_core.cli.setting_flags import settings_from
 from openjev_core.cli.settings import settings
 from openjev_core.cli.smoke import smoke
 from openjev_core.cli.terminal import FAILED, complain, complain_about
 from openjev_core.errors import OpenJevError
+from openjev_core.settings import variable
 
 
 class OpenJevGroup(TyperGroup):
@@ -69,13 +69,13 @@ class OpenJevGroup(TyperGroup):
 def added_commands() -> Mapping[str, Callable[..., None]]:
     """The commands of the installed plugins."""
     from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
-    from openjev_core.settings import load_settings  # noqa: PLC0415
+    from openjev_core.settings import Settings, load_settings  # noqa: PLC0415
 
     try:
-        disabled = load_settings(os.environ).settings.disable_plugins
+        settings = load_settings(os.environ).settings
     except OpenJevError:
-        disabled = ()  # the command itself reports what is wrong with the settings
-    return load_registry(disabled).commands
+        settings = Settings()  # the command itself reports what is wrong with the settings
+    return load_registry(settings.disable_plugins, settings.plugins).commands
 
 
 app = typer.Typer(
@@ -97,22 +97,36 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def use_files(paths: list[str] | None) -> None:
+    """Add plugins that are files, for this command and whatever it starts."""
+    if paths:
+        os.environ[variable("plugins")] = ",".join(paths)
+
+
 @app.callback()
 def openjev(
     version: Annotated[
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
     ] = False,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            callback=use_files,
+            is_eager=True,  # --help lists the commands that they add
+            help="A Python file that is a plugin, besides those installed. Repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """Typed questions about a state, answered with probabilities read from a language model's first output token."""
+    del version, plugin  # their callbacks have done it all
 
 
 def schema() -> None:
     """Print the API as an OpenAPI document, with the installed question types in it. Needs no model."""
     from openjev_core.api.openapi import openapi_document  # noqa: PLC0415
-    from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
 
-    registry = load_registry(settings_from({}).settings.disable_plugins)
-    typer.echo(json.dumps(openapi_document(registry), indent=2))
+    typer.echo(json.dumps(openapi_document(plugins.enabled_types()), indent=2))
 
 
 app.command()(ask)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,7 +76,8 @@ def ask(  # noqa: PLR0917 - typer calls it by keyword
     if settings.sglang_python and not settings.connect:
         msg = "OPENJEV_SGLANG_PYTHON: ask starts no SGLang; unset it, or name a running one with --connect"
         raise SettingsError(msg)
-    evaluation, demo = answered(document, settings)
+    with redirect_stdout(sys.stderr):  # what a question type prints must not stand in the answer
+        evaluation, demo = answered(document, settings)
     if as_json:
         # What standard output cannot show is escaped, which is the same JSON.
         escape = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from openjev_core.api.serving.process import Announce, leave, run_on_loop, serve_socket, stop_on_signals
+from openjev_core.api.serving.process import Announce, run_on_loop, serve_socket, stop_on_signals
 from openjev_core.api.serving.server import bound_socket
+from openjev_core.ending import leave
 from openjev_core.engine_type import Progress
 from openjev_core.errors import BackendUnavailable
 from openjev_core.launch.profiles import find_profile, model_source

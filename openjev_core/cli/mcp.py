@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from openjev_core.cli.plugins import installed_types
@@ -52,4 +54,5 @@ async def serve_tools(settings: Settings, registry: Registry) -> None:
         server = mcp_server(registry, answer)
         async with stdio_server() as (reading, writing):
             complain(f"tools of {engine.model.public_name} are ready on standard input and output")
-            await server.run(reading, writing, server.create_initialization_options())
+            with redirect_stdout(sys.stderr):  # what a question type prints must not stand between messages
+                await server.run(reading, writing, server.create_initialization_options())

@@ -22,17 +22,18 @@ def installed_types(settings: Settings) -> Registry:
     """The installed question types, with a warning for each plugin that did not load."""
     from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
 
-    registry = load_registry(settings.disable_plugins)
+    registry = load_registry(settings.disable_plugins, settings.plugins)
     for entry in registry.failures:
         complain(f"warning: plugin {entry.name} of {entry.distribution} {entry.version} did not load: {entry.cause}")
     return registry
 
 
 def enabled_types() -> Registry:
-    """The installed question types, without those of disabled plugins."""
+    """The question types that there are, without those of disabled plugins."""
     from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
 
-    return load_registry(settings_from({}).settings.disable_plugins)
+    settings = settings_from({}).settings
+    return load_registry(settings.disable_plugins, settings.plugins)
 
 
 @app.command("list")

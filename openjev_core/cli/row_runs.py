@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CONCURRENCY = 4
 
-WITH_A_SERVER = frozenset({"orders", "request_timeout", "disable_plugins"})
+WITH_A_SERVER = frozenset({"orders", "request_timeout", "plugins", "disable_plugins"})
 """Settings that hold where a server answers too: the orders it is asked for, its time limit, the types of labels."""
 
 

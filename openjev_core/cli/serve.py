@@ -87,7 +87,7 @@ def registry_to_serve(settings: Settings, *, skip_failed: bool) -> Registry:
     """
     from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
 
-    registry = load_registry(settings.disable_plugins)
+    registry = load_registry(settings.disable_plugins, settings.plugins)
     for warning in registry.warnings:
         logger.warning("%s", warning)
     causes = [f"{e.name} of {e.distribution} {e.version}: {e.cause}" for e in registry.failures]

@@ -43,6 +43,9 @@ OF_THE_SERVER = frozenset(
 )
 """Settings of the HTTP side, without a meaning for commands that run no server."""
 
+BEFORE_THE_COMMAND = frozenset({"plugins"})
+"""Settings whose flag stands before the command (``--plugin FILE``): a plugin may bring the command."""
+
 
 def takes_settings(without: Collection[str] = ()) -> Callable[[F], F]:
     """Give a command a flag for every setting. It gets them as keyword arguments, ``None`` where not given.
@@ -52,8 +55,11 @@ def takes_settings(without: Collection[str] = ()) -> Callable[[F], F]:
     Args:
         without: Names of settings that the command has no use for.
     """
+    left_out = {*without, *BEFORE_THE_COMMAND}
     flags = [
-        flag_of(field) for field in attrs.fields(Settings) if field.name not in without and not field.metadata["secret"]
+        flag_of(field)
+        for field in attrs.fields(Settings)
+        if field.name not in left_out and not field.metadata["secret"]
     ]
 
     def decorate(command: F) -> F:

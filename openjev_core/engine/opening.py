@@ -36,7 +36,7 @@ async def open_engine(
         StartupError: The model, its tokenizer, its template or the backend will not do; says why and what to change.
     """
     settings = settings or Settings()
-    registry = registry or load_registry(settings.disable_plugins)
+    registry = registry or load_registry(settings.disable_plugins, settings.plugins)
     if not registry.types:
         raise StartupError(
             "no question types are installed; `openjev plugins list` shows what became of each plugin "
@@ -63,7 +63,7 @@ async def open_model(settings: Settings, registry: Registry, progress: Progress,
     Raises:
         StartupError: It cannot be opened, or not within ``startup_timeout``.
     """
-    engines = registry.engines or load_registry(settings.disable_plugins).engines
+    engines = registry.engines or load_registry(settings.disable_plugins, settings.plugins).engines
     what = "connect"
     try:
         async with asyncio.timeout(settings.startup_timeout) as limit, AsyncExitStack() as asking:

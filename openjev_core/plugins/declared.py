@@ -131,12 +131,18 @@ def file_source(path: str) -> Source:
 
     def load() -> object:
         # Its path is its name as a module too: that shadows nothing, and two files may have one name.
+        if whole in sys.modules:
+            return sys.modules[whole]
         spec = importlib.util.spec_from_file_location(whole, whole)
         if spec is None or spec.loader is None:
             raise ValueError(f"a plugin's file ends in .py, found {path!r}")
         module = importlib.util.module_from_spec(spec)
         sys.modules[whole] = module  # where the annotations of its classes are looked up
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[whole]
+            raise
         return module
 
     fault = None if Path(path).is_file() else f"{path}: no such file; give the path of a Python file"

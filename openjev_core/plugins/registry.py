@@ -200,7 +200,7 @@ def load_entry(source: Source) -> PluginEntry:
     entry = attrs.evolve(blocked_entry(source), status="failed", cause=source.fault)
     if source.fault is not None:
         return entry
-    before = set(threading.enumerate())
+    alone = threading.active_count() == 1  # else a new thread may be that of other code
     try:
         with redirect_stdout(sys.stderr):
             contributed = contributions_of(source.load())
@@ -208,7 +208,8 @@ def load_entry(source: Source) -> PluginEntry:
         raise
     except BaseException as error:  # noqa: BLE001 - also a SystemExit: a plugin may raise anything; it is recorded and shown
         return attrs.evolve(entry, cause=f"{source.target}: {raised(error)}")
-    if lingering := [t.name for t in threading.enumerate() if t not in before and not t.daemon]:
+    lingering = [t.name for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]
+    if alone and lingering:
         cause = f"{source.target}: it left threads running that keep the process from ending: {', '.join(lingering)}"
         return attrs.evolve(entry, cause=f"{cause}; start them with daemon=True, or when they are needed")
     return attrs.evolve(entry, status="loaded", cause=None, **contributed)

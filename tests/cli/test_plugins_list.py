@@ -142,3 +142,17 @@ def test_commands_that_cannot_be_added_are_listed_with_their_cause(openjev, addi
 def test_no_plugin_can_take_the_name_of_a_command():
     own = {command.name or command.callback.__name__ for command in app.registered_commands}
     assert {*own, *(group.name for group in app.registered_groups)} == hookspecs.OWN_COMMANDS
+
+
+def test_a_plugin_that_is_a_file_is_named_before_the_command(openjev, tmp_path, monkeypatch):
+    """The flag stands there, since the command may be the file's own."""
+    monkeypatch.setenv("OPENJEV_PLUGINS", "")
+    path = tmp_path / "coin.py"
+    path.write_text(
+        "from openjev_core import hookimpl\n\n\n@hookimpl\ndef openjev_commands():\n"
+        "    return {'toss': lambda: print('heads')}\n"
+    )
+    assert "heads\n" == openjev("--plugin", path, "toss").stdout
+    assert "toss" in openjev("--plugin", path, "--help").stdout
+    assert {str(path)} == {row["distribution"] for row in listed(openjev).values()} - {"openjev"}
+    assert 2 == openjev("ask", "--plugin", path).exit_code

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
 import signal
 import socket
 import sys
@@ -17,11 +16,12 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 from openjev_core.api.app import create_app
 from openjev_core.api.serving.server import address_of, bound_socket, serve
 from openjev_core.api.serving.workers import run_workers, stop_with_parent
+from openjev_core.ending import leave
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.opening import open_engine
 from openjev_core.engine_type import Progress
@@ -179,19 +179,6 @@ def warn_if_open_to_all(settings: Settings, url: str) -> None:
     """Say so when other machines can use the server without a key."""
     if not settings.api_key and not is_loopback(settings.host):
         logger.warning("anyone who reaches %s may use this server: no key is set (OPENJEV_API_KEY)", url)
-
-
-def leave() -> NoReturn:
-    """End this process now, with the status of a normal stop.
-
-    Nothing else ends one whose thread is loading a model: Python waits for its threads, and a load cannot be broken
-    off.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        # A handler may have interrupted a write to the very stream, which cannot be flushed then.
-        with suppress(OSError, ValueError, RuntimeError):
-            stream.flush()
-    os._exit(0)
 
 
 @contextmanager

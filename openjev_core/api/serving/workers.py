@@ -19,6 +19,7 @@ from multiprocessing.context import SpawnProcess
 import attrs
 
 from openjev_core.api.serving.server import BACKLOG
+from openjev_core.ending import leave_threads_behind
 from openjev_core.errors import SettingsError, StartupError
 from openjev_core.settings import Settings
 
@@ -114,6 +115,7 @@ def work_beside_parent(
         parent = multiprocessing.parent_process()
         if own_metrics is not None and parent is not None and not parent.is_alive():
             shutil.rmtree(own_metrics, ignore_errors=True)
+        leave_threads_behind()
 
 
 def stop_with_parent(stop: asyncio.Event) -> None:
