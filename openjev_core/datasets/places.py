@@ -97,3 +97,8 @@ def listed(words: Iterable[object], most: int = 12) -> str:
     known = [str(word) for word in words]
     rest = f" and {len(known) - most} more" if len(known) > most else ""
     return ", ".join(known[:most]) + rest
+
+
+def visible(name: str) -> str:
+    """A column's name for a message: with escapes where it holds characters that nobody sees."""
+    return name if name.isprintable() else ascii(name)

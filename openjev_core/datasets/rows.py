@@ -10,9 +10,9 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from openjev_core.datasets.places import file_error, in_row, listed, row_error, utf8_of
+from openjev_core.datasets.places import file_error, in_row, listed, row_error, utf8_of, visible
 from openjev_core.datasets.tables import Layout, Record, read_records
-from openjev_core.datasets.uncertain import check_blank, check_filled, check_json_text
+from openjev_core.datasets.uncertain import check_blank, check_cells, check_filled, check_written
 from openjev_core.errors import Loc, RequestError
 from openjev_core.json_document import compact, parse_document
 from openjev_core.plugins.problems import mismatch
@@ -118,8 +118,9 @@ def read_rows(path: Path, columns: Columns) -> list[Row]:
     rows = [_row(number, record, columns) for number, record in enumerate(records, start=1)]
     _check_ids(rows)
     check_blank(rows)
+    check_cells(path, rows)
     if columns.json_state is None:
-        check_json_text(path, rows)
+        check_written(path, rows)
     if columns.questions is None:
         check_filled(rows)
     return rows
@@ -146,8 +147,8 @@ def _check_mapping(path: Path, fields: Mapping[str, Any], columns: Columns) -> N
     wanted = [*columns.state, *columns.labels.values(), *([columns.id] if columns.id else [])]
     if missing := [name for name in wanted if name not in fields]:
         msg = (
-            f"has no column {missing[0]!r}; it has: {listed(fields)}. Say which columns to use with --state-column, "
-            "--id-column and --label QUESTION=COLUMN"
+            f"has no column {missing[0]!r}; it has: {listed(map(visible, fields))}. Say which columns to use with "
+            "--state-column, --id-column and --label QUESTION=COLUMN"
         )
         raise file_error(path, msg)
     if columns.questions is None and "questions" not in fields:

@@ -16,7 +16,8 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core.datasets.places import file_error, in_row, listed, row_error, utf8_of
+from openjev_core.datasets.contents import check_content, text_of
+from openjev_core.datasets.places import file_error, in_row, listed, row_error
 from openjev_core.errors import Loc, RequestError, StartupError
 from openjev_core.json_document import parse_document
 
@@ -91,9 +92,11 @@ def read_records(path: Path, layout: Layout) -> list[Record]:
         ".parquet": _parquet,
     }
     reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise file_error(path, f"a file of rows ends in one of {', '.join(readers)}")
     try:
+        check_content(path)
+        if reader is None:
+            lines = "; `jq -c '.[]'` makes lines for .jsonl of a JSON array" if path.suffix.lower() == ".json" else ""
+            raise file_error(path, f"a file of rows ends in one of {', '.join(readers)}{lines}")
         records = list(reader(path, layout))
     except OSError as error:
         raise file_error(path, f"cannot be read: {error.strerror or error}") from None
@@ -104,7 +107,7 @@ def read_records(path: Path, layout: Layout) -> list[Record]:
 
 
 def _jsonl(path: Path, layout: Layout) -> Iterator[Record]:
-    for number, line in enumerate(utf8_of(path.read_bytes(), path, layout.encoding).split(b"\n"), start=1):
+    for number, line in enumerate(text_of(path, layout.encoding).split(b"\n"), start=1):
         if not line.strip():
             continue
         place = f"{path.name} line {number}"
@@ -120,16 +123,7 @@ def _jsonl(path: Path, layout: Layout) -> Iterator[Record]:
 
 
 def _delimited(path: Path, layout: Layout) -> Iterator[Record]:
-    try:
-        text = utf8_of(path.read_bytes(), path, layout.encoding).decode()
-    except UnicodeDecodeError as error:
-        msg = (
-            f"is not valid UTF-8: {error.reason} at byte {error.start}. Spreadsheets on Windows often write cp1252; "
-            "--encoding cp1252 reads that"
-        )
-        raise file_error(path, msg) from None
-    if "\0" in text:
-        raise file_error(path, "holds NUL characters, as UTF-16 does; --encoding utf-16-le or utf-16-be reads that")
+    text = text_of(path, layout.encoding).decode()
     # By default a field of more than 128 KiB is an error, and a state may well be longer.
     csv.field_size_limit(LONGEST_FIELD)
     first, _, rest = text.partition("\n")
@@ -161,7 +155,7 @@ def _delimiter_of(path: Path, text: str) -> str:
     """The delimiter of a file whose flags do not say it: by its ending, and by its header where that has no comma."""
     if path.suffix.lower() == ".tsv":
         return "\t"
-    for delimiter in ",;\t":
+    for delimiter in ",;\t|":
         try:
             header = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), [])
         except csv.Error:

@@ -2,17 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from openjev_core.datasets.places import file_error, in_row, raise_all, row_error
-from openjev_core.errors import Loc, RequestError
+from openjev_core.errors import Loc, Problem, RequestError
 from openjev_core.json_document import parse_document
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from openjev_core.datasets.rows import Row
+
+
+SHEET_ERRORS = frozenset("#N/A #REF! #VALUE! #NAME? #DIV/0! #NULL! #NUM! #SPILL! #CALC!".split())  # noqa: SIM905 - one line
+"""What spreadsheets show in place of a value that they could not work out."""
+
+MOST_IN_CELL = 32_767
+"""Characters of a cell beyond which Excel cuts without a word."""
+
+PYTHON_TEXT = re.compile(r"\s*(\[\s*'.*\]|\[\s*\{\s*'.*\]|\{\s*'.*\})\s*", re.DOTALL)
+"""How Python writes a list of texts or of dicts, and a dict. numpy leaves out the commas between them."""
+
+SPACED_QUOTES = re.compile(r'\s+".*"\s*', re.DOTALL)
+"""A cell of CSV whose quotes stand behind a space, which makes them part of the text."""
+
+
+def check_cells(path: Path, rows: Sequence[Row]) -> None:
+    """Refuse states that a spreadsheet spoiled.
+
+    Raises:
+        RequestError: With every row whose state, or a part of it, is a spreadsheet's error or is as long as the longest
+            cell that Excel keeps.
+    """
+    table = path.suffix.lower() in (".csv", ".tsv")
+    problems: list[Problem] = []
+    for row in rows:
+        for text in row.state.values() if isinstance(row.state, dict) else [row.state]:
+            if not isinstance(text, str):
+                continue
+            if text in SHEET_ERRORS:
+                msg = f"the spreadsheet's error {text}, and no text; mend the formula, or remove the row"
+            elif table and len(text) == MOST_IN_CELL:
+                msg = (
+                    f"exactly {MOST_IN_CELL:,} characters, where Excel cuts a cell without a word; take the text from "
+                    "its source, or store the rows as JSON lines"
+                )
+            else:
+                continue
+            problems += row_error(row.place, (), f"the state holds {msg}").problems
+    raise_all(problems)
 
 
 def check_blank(rows: Sequence[Row]) -> None:
@@ -26,20 +66,31 @@ def check_blank(rows: Sequence[Row]) -> None:
     raise_all([problem for error in blank for problem in error.problems])
 
 
-def check_json_text(path: Path, rows: Sequence[Row]) -> None:
-    """Refuse a file in which every state is a text that is a JSON object or array.
+def check_written(path: Path, rows: Sequence[Row]) -> None:
+    """Refuse a file in which every state is a text that a program wrote for another value.
 
     A chat is read as one turn after another, and its JSON text as one text: two prompts, and two answers.
 
     Raises:
         RequestError: It is such a file.
     """
-    if all(isinstance(row.state, str) and _is_json(row.state) for row in rows):
-        msg = (
-            "every state is JSON text; say with --state-json that it is to be read as JSON (a chat as turns), or with "
-            "--state-text that the model is to read it as the text that it is"
-        )
-        raise file_error(path, msg)
+    kinds: tuple[tuple[Callable[[str], object], str, str], ...] = (
+        (_is_json, "JSON text", "say with --state-json that it is to be read as JSON (a chat as turns)"),
+        (
+            PYTHON_TEXT.fullmatch,
+            "a list or dict as Python writes it, which is what pandas puts into CSV",
+            "write the column with json.dumps and say --state-json",
+        ),
+        (
+            SPACED_QUOTES.fullmatch,
+            "a text in quotes behind a space, where CSV takes the quotes for a part of the text",
+            "remove the space after each delimiter",
+        ),
+    )
+    for fits, what, way in kinds:
+        if all(isinstance(row.state, str) and fits(row.state) for row in rows):
+            text = "say with --state-text that the model is to read it as the text that it is"
+            raise file_error(path, f"every state is {what}; {way}, or {text}")
 
 
 def check_filled(rows: Sequence[Row]) -> None:

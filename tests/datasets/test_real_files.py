@@ -7,6 +7,8 @@ import csv
 import datetime as dt
 import io
 import json
+import os
+import threading
 import unicodedata
 
 import polars as pl
@@ -121,6 +123,71 @@ def test_states_that_are_all_json_text_want_a_word_on_how_to_read_them(write, na
     assert ["7"] == states(holding("7"))
 
 
+PYTHON_TEXTS = [
+    "[{'role': 'user', 'content': 'Refund me!'}]",
+    "[{'role': 'user', 'content': 'a'}\n {'role': 'assistant', 'content': \"It's b\"}]",
+    "{'order': 7}",
+    "['a' 'b']",
+]
+
+
+def test_states_that_python_wrote_want_a_word_on_how_to_read_them(tmp_path, write):
+    """pandas writes lists and dicts into CSV as Python shows them; arrays without the commas."""
+    path = tmp_path / "data.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["state"], *([text] for text in PYTHON_TEXTS)])
+
+    said = refusal(path)
+
+    assert "data.csv: every state is a list or dict as Python writes it, which is what pandas puts into CSV;" in said
+    assert "write the column with json.dumps and say --state-json" in said
+    assert PYTHON_TEXTS == states(path, json_state=False)
+    assert ["['sic'] they said", "{'order': 7}"] == states(write("b.csv", "state\n['sic'] they said\n{'order': 7}\n"))
+
+
+def test_quotes_behind_a_space_want_a_word_on_what_they_are(write):
+    path = write("data.csv", 'id, state\n1, "Refund me!"\n2, "Now."\n')
+
+    assert "every state is a text in quotes behind a space, where CSV takes the quotes for a part" in refusal(path)
+    assert [' "Refund me!"', ' "Now."'] == states(path, json_state=False)
+    assert [' "Refund me!"', " Now."] == states(write("b.csv", 'id, state\n1, "Refund me!"\n2, Now.\n'))
+
+
+@pytest.mark.parametrize("error", ["#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!"])
+def test_a_spreadsheet_s_error_is_no_state(write, error):
+    said = refusal(write("data.csv", f"state\na\n{error}\n"))
+    parts = refusal(write("two.csv", f"subject,body\na,{error}\n"), state=("subject", "body"))
+
+    assert f"data.csv line 3: the state holds the spreadsheet's error {error}, and no text; mend the formula" in said
+    assert f"two.csv line 2: the state holds the spreadsheet's error {error}" in parts
+    assert ["N/A", "none", "nan"] == states(write("c.csv", "state\nN/A\nnone\nnan\n"))
+
+
+def test_a_cell_that_excel_has_cut_is_no_state(write):
+    """A cell keeps 32,767 characters, and nothing tells that there were more."""
+    cut, more, fewer = ("x" * length for length in (32_767, 32_768, 32_766))
+
+    said = refusal(write("data.csv", f"state\na\n{cut}\n"))
+
+    assert "data.csv line 3: the state holds exactly 32,767 characters, where Excel cuts a cell without a word" in said
+    assert [more, fewer] == states(write("b.csv", f"state\n{more}\n{fewer}\n"))
+    assert [cut] == states(write("c.jsonl", json.dumps({"state": cut})))
+
+
+def test_a_column_s_name_shows_what_nobody_sees_in_it(write):
+    said = refusal(write("data.csv", "id,\u200bstate\n1,a\n"))
+
+    assert "has no column 'state'; it has: id, '\\u200bstate'." in said
+
+
+def test_files_that_were_joined_with_their_marks_name_the_line(write):
+    """``type a.jsonl b.jsonl``, each with the byte order mark that Windows gave it."""
+    said = refusal(write("data.jsonl", b'\xef\xbb\xbf{"state": "a"}\n\xef\xbb\xbf{"state": "b"}\n'))
+
+    assert "data.jsonl line 2: expected one whole JSON object in each line (`jq -c` writes them so): the line" in said
+    assert "starts with a byte order mark" in said
+
+
 def test_rows_without_a_state_are_named(write):
     said = refusal(write("data.csv", 'state,n\na,1\n,2\n"  ",3\n'))
 
@@ -210,6 +277,7 @@ TEXTS = ["Say, please", 'It "broke"; twice']
         'sep=;\r\nid;state\r\n1;Say, please\r\n2;"It ""broke""; twice"\r\n',
         '\ufeff"sep=;"\nid;state\n1;Say, please\n2;"It ""broke""; twice"\n',
         'id\tstate\n1\tSay, please\n2\t"It ""broke""; twice"\n',
+        'id|state\n1|Say, please\n2|"It ""broke""; twice"\n',
         'sep=|\nid|state\n1|Say, please\n2|"It ""broke""; twice"\n',
         'id,state,,\n1,"Say, please",,\n2,"It ""broke""; twice",,\n,,,\n',
         'id,state\n1,"Say, please",,\n2,"It ""broke""; twice"\n',
@@ -260,17 +328,89 @@ def test_other_encodings_name_the_flag_that_reads_them(write):
     unmarked = write("more.csv", "state\nGrüße\n".encode("utf-16-le"))
 
     assert "data.csv: is not valid UTF-8: invalid start byte at byte 8" in refusal(windows)
-    assert "--encoding cp1252 reads that" in refusal(windows)
+    assert "gb18030 in Chinese, cp932 in Japanese, cp949 in Korean; --encoding cp1252 reads the first" in refusal(
+        windows
+    )
     assert ["Grüße"] == states(windows, encoding="cp1252")
     assert ["Grüße"] == states(unmarked, encoding="utf-16-le")
     assert "--encoding klingon: unknown; expected a name" in refusal(windows, SettingsError, encoding="klingon")
     assert "data.csv: is not valid ascii: ordinal not in range" in refusal(windows, encoding="ascii")
 
 
-def test_utf_16_without_a_mark_is_recognised(write):
-    said = refusal(write("data.csv", "state\nhello\n".encode("utf-16-le")))
+@pytest.mark.parametrize(("name", "content"), [("data.csv", "state\nhello\n"), ("data.jsonl", '{"state": "hello"}\n')])
+def test_utf_16_without_a_mark_is_recognised(write, name, content):
+    path = write(name, content.encode("utf-16-le"))
 
-    assert "data.csv: holds NUL characters, as UTF-16 does; --encoding utf-16-le or utf-16-be reads that" == said
+    assert f"{name}: holds NUL characters, as UTF-16 does; --encoding utf-16-le or utf-16-be reads that" == refusal(
+        path
+    )
+    assert ["hello"] == states(path, encoding="utf-16-le")
+
+
+def test_json_lines_in_another_encoding_name_the_flag_too(write):
+    path = write("data.jsonl", '{"state": "Grüße"}\n'.encode("cp1252"))
+
+    assert "data.jsonl: is not valid UTF-8: invalid start byte at byte 13. Programs on Windows" in refusal(path)
+    assert ["Grüße"] == states(path, encoding="cp1252")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        (
+            "data.csv",
+            b"PK\x03\x04\x14\x00\xff",
+            "is a zip archive, as .xlsx workbooks are; save the sheet as CSV UTF-8",
+        ),
+        (
+            "data.xlsx",
+            b"PK\x03\x04\x14\x00\xff",
+            "is a zip archive, as .xlsx workbooks are; save the sheet as CSV UTF-8",
+        ),
+        ("data.csv", b"\xd0\xcf\x11\xe0\xa1\xb1", "is an .xls workbook; save the sheet as CSV UTF-8"),
+        ("data.jsonl.gz", b"\x1f\x8b\x08\x00", "is compressed with gzip; `gunzip` unpacks it"),
+        ("data.jsonl", b"\x1f\x8b\x08\x00", "is compressed with gzip; `gunzip` unpacks it"),
+        ("data.csv", b"PAR1\x15\x04", "is a Parquet file; name it .parquet"),
+        ("data.csv", b"%PDF-1.7\n", "is a PDF; its text has to be put into rows first"),
+        (
+            "data.csv",
+            b"\xef\xbb\xbf<!DOCTYPE html>\n",
+            "is a web page, as a download without a login gives; open it in a",
+        ),
+        (
+            "data.jsonl",
+            b"<html><body>Sign in</body>",
+            "is a web page, as a download without a login gives; open it in a",
+        ),
+        *(
+            (
+                name,
+                b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n",
+                "is a pointer of Git LFS to the file; `git lfs pull` fetches it",
+            )
+            for name in ("data.csv", "data.jsonl", "data.parquet")
+        ),
+        (
+            "data.json",
+            b"[]",
+            "a file of rows ends in one of .jsonl, .ndjson, .csv, .tsv, .parquet; `jq -c '.[]'` makes",
+        ),
+        ("data.txt", b"a", "a file of rows ends in one of .jsonl, .ndjson, .csv, .tsv, .parquet"),
+    ],
+)
+def test_a_file_that_holds_something_else_than_its_name_says_is_named(write, name, content, said):
+    assert refusal(write(name, content)).startswith(f"{name}: {said}")
+
+
+def test_rows_are_read_from_a_pipe(tmp_path):
+    path = tmp_path / "data.jsonl"
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: path.write_text('{"state": "a"}\n'))
+    writer.start()
+    found = states(path)
+    writer.join()
+
+    assert ["a"] == found
 
 
 def test_a_cell_without_a_header_is_named(write):

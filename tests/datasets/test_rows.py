@@ -138,7 +138,7 @@ def test_a_missing_library_says_how_to_get_it(write, monkeypatch):
             json.dumps(row()) + "\n{nope\n",
             "data.jsonl line 2: expected one whole JSON object in each line (`jq -c` writes them so): the line",
         ),
-        ("data.jsonl", b'{"state": "\xff"}\n', "the line is not valid UTF-8"),
+        ("data.jsonl", b'{"state": "\xff"}\n', "data.jsonl: is not valid UTF-8"),
         ("data.csv", b"state\n\xff\n", "data.csv: is not valid UTF-8"),
         ("data.csv", 'state\n"open\n', "data.csv: line 2 is no CSV"),
         ("data.csv", "a,a\n1,2\n", "data.csv: the header has these columns twice: a"),
