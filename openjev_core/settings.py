@@ -88,7 +88,7 @@ class Settings:
     connect: str | None = setting(
         None,
         server_url,
-        "URL of a running server to serve from, such as an SGLang, a router before several, or a llama-server",
+        "URL of a running server to serve from, such as an SGLang, a vLLM, a router before several, or a llama-server",
     )
     sglang_python: str | None = setting(None, text, "Python that has SGLang: start it as a child and serve from it")
     profile: str = setting("qwen36", text, "SGLang launch profile")
@@ -96,9 +96,9 @@ class Settings:
         "rust", one_of("rust", "python"), "SGLang's HTTP front end, rust or python"
     )
     fanout: Literal["batch", "calls"] = setting(
-        "batch", one_of("batch", "calls"), "batch: one SGLang call for all branches; calls: one each"
+        "batch", one_of("batch", "calls"), "batch: one SGLang or vLLM call for all branches; calls: one each"
     )
-    skip_checks: bool = setting(False, flag, "serve from a connected SGLang without checking it first")
+    skip_checks: bool = setting(False, flag, "serve from a connected SGLang or vLLM without checking it first")
     threads: int | None = setting(None, integer(1), "threads of the embedded engine; the physical cores when unset")
     host: str = setting("127.0.0.1", text, "address to listen on")
     port: int = setting(8000, integer(0, 65535), "port to listen on; 0 takes a free one")
@@ -138,7 +138,9 @@ class Settings:
     )
     calibration: str | None = setting(None, text, "calibration file to apply")
     api_key: tuple[str, ...] = setting((), words, "Bearer keys that are accepted, comma-separated", secret=True)
-    backend_api_key: str | None = setting(None, bearer_key, "Bearer key for SGLang or llama-server", secret=True)
+    backend_api_key: str | None = setting(
+        None, bearer_key, "Bearer key for the server that --connect names", secret=True
+    )
     plugins: tuple[str, ...] = setting(
         (), words, "Python files that are plugins, besides those installed, comma-separated"
     )

@@ -13,7 +13,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("openjev")
 
-pytest_plugins = ["llamacpp_fixtures", "sglang_fixtures"]
+pytest_plugins = ["llamacpp_fixtures", "sglang_fixtures", "vllm_fixtures"]
 
 
 @pytest.fixture

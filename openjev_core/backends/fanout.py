@@ -54,8 +54,8 @@ class PromptServer(Protocol):
         """
         ...
 
-    def calls(self, branches: Sequence[Branch]) -> list[Sequence[Branch]]:
-        """The branches, in their order, divided into those that go into one call each."""
+    def calls(self, branches: Sequence[Branch]) -> list[Sequence[int]]:
+        """Which branches go into one call each: their positions, each in exactly one call and in ascending order."""
         ...
 
     async def call(self, prefix: Branch | None, branches: Sequence[Branch], key: str) -> list[Reading]:
@@ -147,16 +147,18 @@ class ServedPrefix:
                 return await self.server.call(self.whole, branches, self.key)
             finally:
                 self.party.release(granted)
-        tasks = []
+        tasks: list[tuple[list[int], asyncio.Task[list[Reading]]]] = []
         try:
             async with asyncio.TaskGroup() as group:
                 start = 0
                 while True:
-                    for part in self.server.calls(branches[start : start + granted]):
+                    for call in self.server.calls(branches[start : start + granted]):
+                        positions = [start + position for position in call]
+                        part = [branches[position] for position in positions]
                         task = group.create_task(self.server.call(self.whole, part, self.key))
                         # Not in the task itself: one that is cancelled before its first step never gets there.
                         task.add_done_callback(partial(self.give_back, len(part)))
-                        tasks.append(task)
+                        tasks.append((positions, task))
                     start += granted
                     if start == len(branches):
                         break
@@ -164,7 +166,8 @@ class ServedPrefix:
         except BaseExceptionGroup as failures:
             # What went wrong first; the others are its consequences or its likes.
             raise failures.exceptions[0] from None
-        return [reading for task in tasks for reading in task.result()]
+        read = {position: one for call, task in tasks for position, one in zip(call, task.result(), strict=True)}
+        return [read[position] for position in range(len(branches))]
 
     def give_back(self, count: int, _: asyncio.Task[list[Reading]]) -> None:
         """Release the slots of a call that has ended, one way or another."""

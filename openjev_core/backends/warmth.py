@@ -1,4 +1,4 @@
-"""Which prefixes SGLang holds, as far as its own counts tell, so that reading one again is left out.
+"""Which prefixes a server such as SGLang holds, as far as its own counts tell, so that reading one again is left out.
 
 Reading a prefix before its branches are sent keeps SGLang from computing it once per branch. Where one state is asked
 about again and again that call finds everything computed, and costs a round trip for nothing. So it is left out for a

@@ -57,7 +57,7 @@ async def find(url, api_key=None):
     return engine.name, how
 
 
-CONNECTING = "llama-server, sglang"
+CONNECTING = "llama-server, sglang, vllm"
 LOADING = 503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}
 PROPS = 200, {"default_generation_settings": {"n_ctx": 4096}, "build_info": "b1"}
 

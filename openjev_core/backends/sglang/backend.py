@@ -66,9 +66,10 @@ class SGLangBackend:
         """
         check_call("SGLang", branch, before, self.vocab_size, self.max_prompt_tokens)
 
-    def calls(self, branches: Sequence[Branch]) -> list[Sequence[Branch]]:
+    def calls(self, branches: Sequence[Branch]) -> list[Sequence[int]]:
         """See :meth:`openjev_core.backends.fanout.PromptServer.calls`."""
-        return [branches] if self.fanout == "batch" else [[branch] for branch in branches]
+        positions = range(len(branches))
+        return [positions] if self.fanout == "batch" else [[position] for position in positions]
 
     async def call(self, prefix: Branch | None, branches: Sequence[Branch], key: str) -> list[Reading]:
         """See :meth:`openjev_core.backends.fanout.PromptServer.call`."""

@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Literal
 
 import orjson
 
 from openjev_core.backends.protocol import Branch, Tokenizer
+from openjev_core.backends.served_model import (
+    BUSY_TIMEOUT,
+    NOT_REPORTED,
+    PLAIN,
+    TRICKY,
+    longest_line,
+    model_line,
+    same_files,
+)
 from openjev_core.backends.sglang.backend import SGLangBackend
 from openjev_core.backends.sglang.client import SGLangClient
 from openjev_core.backends.sglang.wire import PROMPT_SLACK, SGLangFacts, parse_one, text_body
@@ -18,20 +26,6 @@ from openjev_core.backends.slots import Slots
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded, StartupError
 from openjev_core.settings import Settings
 
-BUSY_TIMEOUT = 30.0
-"""Seconds for the health page, and for the first calls: a server that is busy takes its time."""
-NOT_REPORTED = "not reported"
-
-PLAIN = "A"
-"""What a tokenizer puts around a text by itself counts here too, and cancels out."""
-TRICKY = (
-    "Hello, world!  'Tis 1984: -12345.678e9 \u20ac \u00bd.\r\n\n\t\tdef f(x):\n        return {'a': [1, None]}  \n"
-    "\u00dcn\u00efc\u00f6de e\u0301 \u4e2d\u6587\u95ee\u9898 \u65e5\u672c\u8a9e \ud55c\uad6d\uc5b4 "
-    "\u09ac\u09be\u0982\u09b2\u09be \u0939\u093f\u0928\u094d\u0926\u0940 \u0627\u0644\u0639\u0631\u0628\u064a\u0629 "
-    "\u05e2\u05d1\u05e8\u05d9\u05ea \u0e44\u0e17\u0e22 \U0001f642\U0001f469\u200d\U0001f467 "
-    "antidisestablishmentarianism"
-)
-"""Scripts, digits, signs, white space and rare words: vocabularies divide these differently."""
 PROOF_PREFIX = (0, 1)
 PROOF_BRANCHES = (Branch((2,), (0, 1)), Branch((3,), (0, 1)))
 
@@ -130,34 +124,10 @@ def fact_lines(facts: SGLangFacts, *, url: str, tokenizer: str, max_input_tokens
     """
     frontend = f"{facts.frontend} front end" if facts.frontend else f"front end {NOT_REPORTED}"
     yield f"reachable: SGLang {facts.version or f'(version {NOT_REPORTED})'}, {frontend}, at {url}"
-    yield f"model: {model_line(facts, tokenizer)}"
+    yield model_line(facts.model_path, facts.tokenizer_path or facts.model_path, tokenizer)
     yield f"prefix cache: {cache_line(facts)}"
-    yield f"longest prompt: {longest_line(facts, max_input_tokens)}"
-
-
-def model_line(facts: SGLangFacts, tokenizer: str) -> str:
-    """Whether the server's tokenizer is this side's, by their files where both can be read, else by their names."""
-    theirs = facts.tokenizer_path or facts.model_path
-    if theirs is None:
-        return f"{NOT_REPORTED}; prompts are tokenized with {tokenizer}"
-    alike = same_files(theirs, tokenizer)
-    if not (last_part(theirs) == last_part(tokenizer) if alike is None else alike):
-        raise StartupError(
-            f"model: expected a server that runs {tokenizer!r}, found one that runs {theirs!r}; name its tokenizer "
-            "with --model, or serve without this check by --skip-checks if they are the same under two names"
-        )
-    return f"{facts.model_path or theirs}, tokenized with {tokenizer}"
-
-
-def same_files(one: str, other: str) -> bool | None:
-    """Whether two directories hold one tokenizer; ``None`` where they cannot both be read here."""
-    files = [Path(source) / "tokenizer.json" for source in (one, other)]
-    return files[0].read_bytes() == files[1].read_bytes() if all(file.is_file() for file in files) else None
-
-
-def last_part(source: str) -> str:
-    """``nvidia/Model`` and ``/models/Model/`` name the same model."""
-    return source.rstrip("/").rsplit("/", 1)[-1].lower()
+    wider = f"SGLang with --context-length {max_input_tokens - 1 + PROMPT_SLACK}"
+    yield longest_line(facts.max_prompt_tokens, max_input_tokens, wider)
 
 
 def tokenizer_is_proven(facts: SGLangFacts, tokenizer: str) -> bool:
@@ -175,21 +145,6 @@ def cache_line(facts: SGLangFacts) -> str:
         )
     state = NOT_REPORTED if facts.radix_cache is None else "on"
     return f"{state}, page size {facts.page_size or NOT_REPORTED}"
-
-
-def longest_line(facts: SGLangFacts, max_input_tokens: int) -> str:
-    """Whether the longest branch that is promised fits."""
-    needed = max_input_tokens - 1
-    longest = facts.max_prompt_tokens
-    if longest is None:
-        return f"{NOT_REPORTED}; {needed} tokens are promised"
-    if longest < needed:
-        raise StartupError(
-            f"longest prompt: expected {needed} tokens at least, which OPENJEV_MAX_INPUT_TOKENS of {max_input_tokens} "
-            f"promises, found {longest}; start SGLang with --context-length {needed + PROMPT_SLACK}, or set "
-            f"OPENJEV_MAX_INPUT_TOKENS to {longest + 1}"
-        )
-    return f"{longest} tokens, {needed} are promised"
 
 
 async def tokens_line(client: SGLangClient, tokenizer: Tokenizer) -> str:
