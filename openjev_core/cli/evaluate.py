@@ -27,7 +27,7 @@ from openjev_core.cli.row_flags import (
     columns_from,
     run_path,
 )
-from openjev_core.cli.row_runs import end_with_refusals, open_asker, recorded, settings_for
+from openjev_core.cli.row_runs import end_with_refusals, made_of, open_asker, recorded, settings_for
 from openjev_core.cli.setting_flags import OF_THE_SERVER, takes_settings
 from openjev_core.cli.terminal import complain
 from openjev_core.errors import SettingsError
@@ -90,9 +90,10 @@ def evaluate(
         needs_extra(library, "`openjev eval`, its measures and plots,")
     from openjev_core.cli.reports import print_comparison, print_evaluation, show  # noqa: PLC0415
     from openjev_core.datasets.checked_rows import check_rows  # noqa: PLC0415
+    from openjev_core.datasets.comparing import compare_runs  # noqa: PLC0415
     from openjev_core.datasets.exports import check_export, export  # noqa: PLC0415
     from openjev_core.datasets.records import EvaluationRecorder  # noqa: PLC0415
-    from openjev_core.datasets.reports import compare_runs, report_of  # noqa: PLC0415
+    from openjev_core.datasets.reports import report_of  # noqa: PLC0415
     from openjev_core.datasets.rows import read_rows  # noqa: PLC0415
     from openjev_core.plugins.structuring import QuestionConverter  # noqa: PLC0415
 
@@ -122,14 +123,16 @@ def evaluate(
     converter, rows = QuestionConverter(registry), read_rows(data, columns)
     checked = check_rows(rows, converter, labelled=True)
 
-    async def answered() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    async def answered() -> tuple[dict[str, Any], list[dict[str, Any]], int]:
         async with open_asker(url, settings, flags, registry, concurrency) as (asker, at_once):
-            header = {"command": "eval", **asker.source, "reorder": reorder, "seed": seed}
+            ids = all(row.named for row in rows)
+            header = {"command": "eval", **asker.source, "ids": ids, "reorder": reorder, "seed": seed}
             recorder = EvaluationRecorder(asker, converter, checked, reorder=reorder, seed=seed)
-            return header, await recorded(rows, recorder.record, path, header, at_once)
+            return header, await recorded(rows, recorder.record, path, header, at_once), at_once
 
-    header, records = asyncio.run(answered())
-    report = report_of(header, records, len(rows), target_accuracy or TARGETS)
+    header, records, at_once = asyncio.run(answered())
+    made = {**made_of(data), "rows at once": at_once}
+    report = report_of(header, records, rows, target_accuracy or TARGETS, made)
     show(report, print_evaluation, "evaluation", json_file, html)
     if out is not None:
         export(out, rows, {record["row"]: record for record in records}, escape_formulas=escape_formulas)

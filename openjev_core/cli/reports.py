@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,12 @@ from rich.text import Text
 from openjev_core.cli.terminal import console, shown
 from openjev_core.datasets.page import TITLES, interval, number, page
 from openjev_core.datasets.places import write_text
+
+MISTAKES = 5
+"""Mistakes that a terminal shows; the page and the JSON have more."""
+
+STATE = 60
+"""Characters of a cell among them."""
 
 
 def show(
@@ -43,34 +49,36 @@ def show(
 
 
 def print_evaluation(report: Mapping[str, Any]) -> None:
-    """Print the report of a run."""
+    """Print the report of a run: the verdict first."""
     out = console()
     rows, questions = report["rows"], report["questions"]
+    _print_verdicts(report["verdict"])
     out.print(
         Text(
             f"{rows['answered']} of {rows['in_data']} rows answered by {shown(str(report['run']['model']))}; "
             f"{questions['labelled']} of {questions['asked']} questions are labelled. Intervals: 95%."
         )
     )
+    if report["promise"]:
+        _print_promise(report["promise"])
     for group in report["groups"]:
         _heading(f"{group['by']} {group['name']}: {group['count']} questions" + (" (few)" if group["few"] else ""))
-        table = _table("measure", "value")
-        for name, estimate in group["measures"].items():
-            table.add_row(TITLES[name], interval(estimate))
-        for one in group.get("thresholds", ()):
-            suggestion = (
-                "no threshold reaches it"
-                if one["threshold"] is None
-                else f"top probability {number(one['threshold'])} or more, which keeps {one['coverage']:.0%}"
-            )
-            table.add_row(f"accuracy {one['target']:g}", suggestion)
-        out.print(table)
+        for one in group.get("confusion", {}).get("pairs", ())[:3]:
+            out.print(Text(shown(f"{one['count']} times {one['answered']} in place of {one['label']}")))
+        out.print(_measures(group))
+    if report["mistakes"]:
+        _print_mistakes(report["mistakes"])
     if report["flips"]:
         _heading("answers that change with the order of the options")
         table = _table("options", "order", "questions", "changed")
         for one in report["flips"]:
             table.add_row(one["options"], one["order"], str(one["count"]), interval(one["rate"]))
         out.print(table)
+    if report["label_mass"]:
+        mass = report["label_mass"]
+        out.print(
+            f"\nThe labels held {mass['mean']:.1%} of the model's probability; 5% of answers below {mass['p5']:.1%}."
+        )
     if report["cost"]:
         cost = report["cost"]
         _heading("cost of a row")
@@ -81,23 +89,75 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
         out.print(table)
 
 
+def _measures(group: Mapping[str, Any]) -> Table:
+    table = _table("measure", "value")
+    for name, estimate in group["measures"].items():
+        table.add_row(TITLES[name], _estimate(estimate))
+    if "calibration" in group:
+        found = group["calibration"]
+        table.add_row(
+            "the same by chance alone", f"{number(found['by_chance'])}; test of calibration: p = {number(found['p'])}"
+        )
+    for one in group.get("thresholds", ()):
+        table.add_row(f"to be {one['share']:.4g} right", one["words"])
+    return table
+
+
+def _print_promise(promise: Mapping[str, Any]) -> None:
+    _heading(
+        f"accepted answers: {promise['share']:.4g} right was promised, with {promise['confidence']:.4g} confidence"
+    )
+    table = _table("question", "answers", "accepted", "right of these", "on these rows")
+    said = {"yes": "kept", "no": "broken", "unclear": "kept as far as so few tell"}
+    for one in promise["questions"]:
+        accepted, right = str(one["accepted"]), _estimate(one["right"])
+        table.add_row(shown(one["name"]), str(one["answers"]), accepted, right, said[one["held"]])
+    console().print(table)
+
+
+def _print_mistakes(mistakes: Sequence[Mapping[str, Any]]) -> None:
+    _heading("surest mistakes")
+    table = _table("row", "question", "label", "answered", "probability", "state")
+    for one in mistakes[:MISTAKES]:
+        words = (one["id"], one["question"], one["label"], one["answered"], number(one["probability"]), one["state"])
+        table.add_row(*(Text(shown(word[:STATE])) for word in words))
+    console().print(table)
+
+
 def print_comparison(report: Mapping[str, Any]) -> None:
-    """Print the comparison of two runs."""
+    """Print the comparison of two runs: the verdict first."""
     questions = report["questions"]
+    _print_verdicts(report["verdict"])
     console().print(
         Text(
-            f"{questions['compared']} labelled questions in both; {questions['only_before']} only in the first and "
-            f"{questions['only_after']} only in the second are left out. Intervals: 95%."
+            f"{questions['compared']} labelled questions in both, rows matched by {report['matched_by']}; "
+            f"{questions['only_before']} only in the first and {questions['only_after']} only in the second are left "
+            "out. Intervals: 95%."
         )
     )
+    if questions["other_labels"]:
+        console().print(f"{questions['other_labels']} of those compared have another label in the second run.")
+    if questions["other_states"]:
+        console().print(f"{questions['other_states']} rows of the same id have another state in the second run.")
     for group in report["groups"]:
         _heading(f"{group['by']} {group['name']}: {group['count']} questions")
         _print_before_after(group["measures"])
-        right = group["mcnemar"]
+        right = group["right"]
         console().print(
-            f"right only before: {right['only_before_right']}, only after: {right['only_after_right']}, "
-            f"p = {number(right['p'])}"
+            f"right only before: {right['only_before']}, only after: {right['only_after']}, p = {number(right['p'])}"
         )
+
+
+def _print_verdicts(verdicts: Sequence[Mapping[str, Any]]) -> None:
+    for one in verdicts:
+        name = f"{one['name']}: " if len(verdicts) > 1 else ""
+        console().print(Text(shown(f"{name}{one['words']}"), style="bold"))
+
+
+def _estimate(estimate: Mapping[str, Any]) -> str:
+    """A value with its interval, or with the reason why it has none."""
+    reason = f" ({estimate['reason']})" if estimate["reason"] and estimate["value"] is not None else ""
+    return f"{interval(estimate)}{reason}"
 
 
 def print_calibration(report: Mapping[str, Any]) -> None:

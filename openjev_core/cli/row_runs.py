@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,6 +177,16 @@ def _reported_retries() -> Iterator[None]:
         yield
     finally:
         set_on_retry_hooks(None)
+
+
+def made_of(data: Path) -> dict[str, Any]:
+    """When, of which data and by which openjev a report is made."""
+    return {
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "by": f"openjev {version('openjev')}",
+        "data": str(data),
+        "sha256 of the data": hashlib.sha256(data.read_bytes()).hexdigest(),
+    }
 
 
 def end_with_refusals(records: Sequence[Mapping[str, Any]], most: int = 10) -> None:

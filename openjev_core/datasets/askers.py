@@ -98,6 +98,7 @@ class EngineAsker:
         return {
             "answered_by": "this process",
             "model": self.engine.model.public_name,
+            "template": self.engine.model.wording,
             "orders": settings.orders,
             "prior": settings.prior,
             "calibration": None if calibration is None else calibration_digest(calibration),

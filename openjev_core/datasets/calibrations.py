@@ -7,10 +7,11 @@ from typing import Any
 
 from openjev_core.calibration import FORMAT, Calibration, Correction, TypeCalibration
 from openjev_core.datasets.checked_rows import CheckedRows
-from openjev_core.datasets.curves import as_json, reliability
 from openjev_core.datasets.fits import FOLDS, Example, Fit, fit, out_of_fold, uncorrected
-from openjev_core.datasets.intervals import LEVEL, RESAMPLES, estimate, paired_difference
-from openjev_core.datasets.measures import CALIBRATION_ERROR, MEASURES, Items, items_of
+from openjev_core.datasets.intervals import LEVEL
+from openjev_core.datasets.items import Items, items_of
+from openjev_core.datasets.measures import CALIBRATION_ERROR, MEASURES
+from openjev_core.datasets.reliability import reliability
 from openjev_core.engine.calibrated import prompt_digest
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.scores import OrderScores
@@ -102,7 +103,7 @@ def calibrate(
         "method": {
             "before_and_after": f"both on rows that the fit had not seen: {FOLDS} folds, form and numbers fitted on "
             "the others",
-            "interval": f"{LEVEL:.0%} percentile bootstrap over rows, {RESAMPLES} resamples",
+            "interval": f"{LEVEL:.0%}, from the spread between rows",
             "ece": CALIBRATION_ERROR,
         },
     }
@@ -146,14 +147,14 @@ def _group(name: str, size: int | None, examples: Sequence[Example], fitted: Fit
         "held_out_log_loss": dict(fitted.held_out),
         "measures": {
             measure.name: {
-                "before": estimate(before, measure.of).json(),
-                "after": estimate(after, measure.of).json(),
-                "difference": paired_difference(before, after, measure.of).json(),
+                "before": measure.estimate(before).json(),
+                "after": measure.estimate(after).json(),
+                "difference": measure.difference(before, after).json(),
             }
             for measure in MEASURES
             if measure.name in SHOWN
         },
-        "reliability": {"before": as_json(reliability(before)), "after": as_json(reliability(after))},
+        "reliability": {"before": reliability(before), "after": reliability(after)},
     }
 
 

@@ -14,6 +14,7 @@ from sklearn.model_selection import GroupKFold
 from threadpoolctl import threadpool_limits
 
 from openjev_core.calibration import Correction
+from openjev_core.datasets.intervals import standard_error
 from openjev_core.distribution import LOG_FLOOR
 from openjev_core.engine.scores import OrderScores
 
@@ -181,18 +182,6 @@ def choose(scored: Scored, members: Integers) -> tuple[Form, dict[Form, float]]:
         return bool(worse.mean() <= standard_error(worse, rows))
 
     return next(form for form in FORMS if as_good(form)), held_out
-
-
-def standard_error(values: Floats, rows: Integers) -> float:
-    """The standard error of the mean of values that come in clusters: those of one row are not independent.
-
-    With one value per row this is the usual standard error. (Liang and Zeger 1986, with the correction for the number
-    of clusters.)
-    """
-    _, cluster = np.unique(rows, return_inverse=True)
-    deviations = np.bincount(cluster, weights=values - values.mean())
-    count = len(deviations)
-    return float(np.sqrt(count / (count - 1) * (deviations**2).sum()) / len(values))
 
 
 def folds(rows: Integers, members: Integers) -> list[tuple[Integers, Integers]]:

@@ -1,141 +1,34 @@
-"""Judged questions as arrays, and how good the answers are: one number per measure.
+"""How good the answers are: one number per measure, with its interval.
 
-A bootstrap interval takes each measure a thousand times. Where scikit-learn has a measure, its checks of the input take
-ten times as long as the formula, so the formula stands here, and a test compares it with scikit-learn's value.
+Where scikit-learn has a measure, it gives the value; the influences, from which intervals and differences come, it does
+not give.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from attrs import frozen
-from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.metrics import f1_score, roc_auc_score
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-LEAST_PROBABILITY = 1e-12
-"""A smaller probability counts as this one in a log loss, so that one certain mistake does not make it infinite."""
-
-
-@frozen(kw_only=True)
-class Items:
-    """Judged questions of one group, each with a label. Every array has one entry per question.
-
-    Attributes:
-        rows: The row that each question belongs to; questions of one row are resampled together.
-        kinds: The kinds of answers that occur.
-        labels, predictions: Outcomes as numbers that stand for their names: the same name, the same number, whatever
-            the order of a question's options. -1 is a prediction of none of them.
-        correct: Whether the prediction is the label.
-        confidence: The probability of the most probable outcome; NaN where the answer gives none.
-        log_loss: Minus the logarithm of the label's probability, in nats; NaN likewise.
-        brier: The sum of the squared differences from certainty; in [0, 2]; NaN likewise.
-        error: The distance from the label on an ordinal scale, in levels; NaN for other kinds.
-        positive: Of binary questions: the probability of yes; NaN for other kinds.
-        is_positive: Of binary questions: whether the label is yes.
-    """
-
-    rows: Integers
-    kinds: tuple[str, ...]
-    labels: Integers
-    predictions: Integers
-    correct: NDArray[np.bool_]
-    confidence: Floats
-    log_loss: Floats
-    brier: Floats
-    error: Floats
-    positive: Floats
-    is_positive: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, positions: Any) -> Items:
-        """The items at some positions, which may repeat."""
-        return Items(
-            rows=self.rows[positions],
-            kinds=self.kinds,
-            labels=self.labels[positions],
-            predictions=self.predictions[positions],
-            correct=self.correct[positions],
-            confidence=self.confidence[positions],
-            log_loss=self.log_loss[positions],
-            brier=self.brier[positions],
-            error=self.error[positions],
-            positive=self.positive[positions],
-            is_positive=self.is_positive[positions],
-        )
-
-
-def items_of(judged: Sequence[tuple[int, Mapping[str, Any]]]) -> Items:
-    """Arrays from ``(row number, judged question)`` pairs that all have labels."""
-    numbers: dict[str, int] = {"": -1}
-
-    def number(question: Mapping[str, Any], outcome: int | None) -> int:
-        return numbers.setdefault("" if outcome is None else f"={question['names'][outcome]}", len(numbers) - 1)
-
-    def column(of: Callable[[Mapping[str, Any]], float]) -> Floats:
-        return np.array([of(question) for _, question in judged], dtype=np.float64)
-
-    return Items(
-        rows=np.array([row for row, _ in judged], dtype=np.int64),
-        kinds=tuple(sorted({question["kind"] for _, question in judged})),
-        labels=np.array([number(question, question["label"]) for _, question in judged], dtype=np.int64),
-        predictions=np.array([number(question, question["predicted"]) for _, question in judged], dtype=np.int64),
-        correct=np.array([question["predicted"] == question["label"] for _, question in judged], dtype=np.bool_),
-        confidence=column(lambda q: max(q["probabilities"]) if q["probabilities"] else np.nan),
-        log_loss=column(_log_loss),
-        brier=column(_brier),
-        error=column(lambda q: q.get("error", np.nan)),
-        positive=column(lambda q: q["probabilities"][_yes(q)] if _is_binary(q) else np.nan),
-        is_positive=np.array([_is_binary(q) and q["label"] == _yes(q) for _, q in judged], dtype=np.bool_),
-    )
-
-
-def judged_questions(records: Iterable[Mapping[str, Any]]) -> list[tuple[int, str, Mapping[str, Any]]]:
-    """``(row number, question id, judged question)`` of every answered question, labelled or not."""
-    return [
-        (record["row"], question_id, question)
-        for record in records
-        for question_id, question in record.get("questions", {}).items()
-    ]
-
-
-def _log_loss(question: Mapping[str, Any]) -> float:
-    if not question["probabilities"]:
-        return float("nan")
-    return -float(np.log(max(question["probabilities"][question["label"]], LEAST_PROBABILITY)))
-
-
-def _brier(question: Mapping[str, Any]) -> float:
-    if not question["probabilities"]:
-        return float("nan")
-    return math.fsum((p - (i == question["label"])) ** 2 for i, p in enumerate(question["probabilities"]))
-
-
-def _is_binary(question: Mapping[str, Any]) -> bool:
-    return question["kind"] == "binary" and bool(question["probabilities"])
-
-
-def _yes(question: Mapping[str, Any]) -> int:
-    return int(question["positive"])
-
-
-WIDTH_BINS = 15
-"""Bins of the usual calibration error: of equal width, as by Guo et al. 2017."""
-
-COUNT_BINS = 10
-"""Bins of the adaptive calibration error: of equal count, so that each one's accuracy is as certain as another's.
-The error is larger by chance the fewer answers there are, and tells apart confidences that differ little."""
+from openjev_core.datasets import intervals
+from openjev_core.datasets.intervals import Estimate
+from openjev_core.datasets.items import NO_OUTCOME, Floats, Items, tells_probabilities
+from openjev_core.datasets.reliability import (
+    COUNT_BINS,
+    WIDTH_BINS,
+    bins_of_count,
+    bins_of_width,
+    calibration_error,
+    residuals_of,
+)
 
 CALIBRATION_ERROR = (
     f"of the probability of the most probable outcome; over {WIDTH_BINS} bins of equal width, and over {COUNT_BINS} "
-    "of equal count"
+    "of equal count in which equal probabilities stay together. It has no interval: it is never below 0, so near "
+    "calibration its estimate is mostly chance. Beside it stand what chance alone would make, and a test"
 )
 """What the calibration errors are, for reports."""
 
@@ -147,58 +40,109 @@ class Measure:
     Attributes:
         name: In JSON.
         title: For people.
-        of: Its value for some items; NaN where it has none.
+        of: Its value for some items; ``None`` where it has none.
         applies: Whether it means anything for some items.
+        interval: The value with its interval, where it has one.
+        influence: How far each question moves the value, times the number of questions; ``None`` where no interval
+            rests on it.
+        decides: It looks at which outcome is predicted, and not at probabilities.
     """
 
     name: str
     title: str
-    of: Callable[[Items], float]
+    of: Callable[[Items], float | None]
     applies: Callable[[Items], bool]
+    interval: Callable[[Items, float], Estimate]
+    influence: Callable[[Items], Floats] | None = None
+    decides: bool = False
+
+    def estimate(self, items: Items) -> Estimate:
+        """The value for some items, with its interval or the reason why there is none."""
+        value = self.of(items)
+        return Estimate(None, reason="not defined for these labels") if value is None else self.interval(items, value)
+
+    def difference(self, before: Items, after: Items) -> Estimate:
+        """The value after less the value before, of the same questions in the same order."""
+        old, new = self.of(before), self.of(after)
+        if old is None or new is None:
+            return Estimate(None, reason="not defined for these labels")
+        if self.influence is None:
+            return Estimate(new - old, reason=NO_INTERVAL)
+        moved = self.influence(after) - self.influence(before)
+        differ = before.correct != after.correct if self.decides else moved != 0
+        return intervals.difference(new - old, moved, before.rows, len(np.unique(before.rows[differ])))
 
 
-def calibration_error(confidence: Floats, correct: Floats, bins: int = WIDTH_BINS) -> float:
-    """Expected calibration error: the distance between confidence and accuracy, over bins of [0, 1] of equal width."""
-    # A bin holds its upper end; 0 belongs to the first.
-    of_each = np.maximum(np.ceil(confidence * bins).astype(np.int64) - 1, 0)
-    gaps = np.bincount(of_each, weights=correct - confidence, minlength=bins)
-    return float(np.abs(gaps).sum() / len(confidence))
-
-
-def adaptive_calibration_error(confidence: Floats, correct: Floats, bins: int = COUNT_BINS) -> float:
-    """Expected calibration error over bins of equal count."""
-    order = np.argsort(confidence, kind="stable")
-    count, bins = len(order), min(bins, len(order))
-    # As even as they can be, the larger ones first.
-    starts = np.cumsum([0, *(count // bins + (position < count % bins) for position in range(bins - 1))])
-    gaps = np.add.reduceat(correct[order] - confidence[order], starts)
-    return float(np.abs(gaps).sum() / count)
+NO_INTERVAL = "a calibration error has no interval that holds"
 
 
 def macro_f1(items: Items) -> float:
-    """The mean over the labels that occur of each one's F1."""
-    kinds = 1 + max(int(items.labels.max()), int(items.predictions.max()))
-    occurring = np.bincount(items.labels, minlength=kinds)
-    predicted = np.bincount(items.predictions[items.predictions >= 0], minlength=kinds)
-    right = np.bincount(items.labels[items.correct], minlength=kinds)
-    of_each = 2 * right / np.maximum(occurring + predicted, 1)
-    return float(of_each[occurring > 0].mean())
+    """The mean F1 of the outcomes that occur as label or as prediction; one that is never right counts as 0."""
+    return float(f1_score(items.labels, items.predictions, labels=_outcomes(items), average="macro", zero_division=0))
 
 
-def area_under_roc(items: Items) -> float:
-    """The probability that a yes gets a higher P(yes) than a no; NaN when the labels are all the same."""
-    yes = int(items.is_positive.sum())
-    no = len(items) - yes
-    if not (yes and no):
-        return float("nan")
-    # The Mann-Whitney statistic, ties counted as a half.
-    ranks = rankdata(items.positive)[items.is_positive].sum()
-    return float((ranks - yes * (yes + 1) / 2) / (yes * no))
+def f1_influence(items: Items) -> Floats:
+    """By the delta method: of each outcome's F1 = 2 TP / (labelled + predicted), then their mean."""
+    found = []
+    for outcome in _outcomes(items):
+        labelled, predicted = items.labels == outcome, items.predictions == outcome
+        both, either = labelled & predicted, labelled.astype(float) + predicted
+        found.append((2 * both - 2 * both.sum() / either.sum() * either) / either.mean())
+    return np.asarray(np.mean(found, axis=0))
 
 
-def tells_probabilities(items: Items) -> bool:
-    """Whether every answer gives a probability to each outcome."""
-    return not bool(np.isnan(items.confidence).any())
+def area_under_roc(items: Items) -> float | None:
+    """The probability that a yes gets a higher P(yes) than a no; ``None`` when the labels are all the same."""
+    if items.is_positive.all() or not items.is_positive.any():
+        return None
+    return float(roc_auc_score(items.is_positive, items.positive))
+
+
+def roc_influence(items: Items) -> Floats:
+    """By DeLong and others 1988: of a yes, the share of noes below it, and of a no, the share of yeses above it."""
+    yes, scores = items.is_positive, items.positive
+    among_own = np.empty(len(items))
+    among_own[yes], among_own[~yes] = rankdata(scores[yes]), rankdata(scores[~yes])
+    below = rankdata(scores) - among_own
+    shares = np.where(yes, below / (~yes).sum(), 1 - below / yes.sum())
+    return np.asarray((shares - shares[yes].mean()) / np.where(yes, yes.mean(), (~yes).mean()))
+
+
+def _outcomes(items: Items) -> list[int]:
+    found: set[int] = {*items.labels.tolist(), *items.predictions.tolist()}
+    return sorted(found - {NO_OUTCOME})
+
+
+def _rarest(items: Items) -> tuple[str, int]:
+    """The outcome that is the label in the fewest rows, and how many."""
+    counts = {items.names[one]: len(np.unique(items.rows[items.labels == one])) for one in _outcomes(items)}
+    return min(counts.items(), key=lambda entry: entry[1])
+
+
+def _mean_of(name: str, title: str, applies: Callable[[Items], bool]) -> Measure:
+    """The mean of a column of items."""
+
+    def column(items: Items) -> Floats:
+        return np.asarray(getattr(items, name))
+
+    return Measure(
+        name={"error": "mae", "ranked": "rps"}.get(name, name),
+        title=title,
+        of=lambda items: float(column(items).mean()),
+        applies=applies,
+        interval=lambda items, _: intervals.mean(column(items), items.rows),
+        influence=lambda items: column(items) - column(items).mean(),
+    )
+
+
+def _calibration_error(name: str, title: str, bins: Callable[[Floats], intervals.Integers]) -> Measure:
+    return Measure(
+        name=name,
+        title=title,
+        of=lambda items: calibration_error(residuals_of(items), bins(items.confidence)),
+        applies=tells_probabilities,
+        interval=lambda _, value: Estimate(value, reason=NO_INTERVAL),
+    )
 
 
 MEASURES = (
@@ -207,47 +151,35 @@ MEASURES = (
         title="accuracy",
         of=lambda items: float(items.correct.mean()),
         applies=lambda _: True,
+        interval=lambda items, _: intervals.share(items.correct, items.rows),
+        influence=lambda items: items.correct - items.correct.mean(),
+        decides=True,
     ),
     Measure(
         name="macro_f1",
-        title="macro-F1",
+        title="macro-F1 (of outcomes labelled or answered)",
         of=macro_f1,
         applies=lambda items: items.kinds in (("nominal",), ("binary",)),
+        interval=lambda items, value: intervals.f1(value, f1_influence(items), items.rows, _rarest(items)),
+        influence=f1_influence,
+        decides=True,
     ),
     Measure(
         name="auroc",
         title="AUROC",
         of=area_under_roc,
         applies=lambda items: items.kinds == ("binary",) and tells_probabilities(items),
+        interval=lambda items, value: intervals.auroc(value, roc_influence(items), items.rows, items.is_positive),
+        influence=roc_influence,
     ),
-    Measure(
-        name="mae",
-        title="mean absolute error (levels)",
-        of=lambda items: float(items.error.mean()),
-        applies=lambda items: items.kinds == ("ordinal",),
+    _mean_of("error", "mean absolute error (levels)", lambda items: items.kinds == ("ordinal",)),
+    _mean_of(
+        "ranked",
+        "ranked probability score (0 to 1)",
+        lambda items: items.kinds == ("ordinal",) and tells_probabilities(items),
     ),
-    Measure(
-        name="log_loss",
-        title="log loss (nats)",
-        of=lambda items: float(items.log_loss.mean()),
-        applies=tells_probabilities,
-    ),
-    Measure(
-        name="brier",
-        title="Brier score (0 to 2)",
-        of=lambda items: float(items.brier.mean()),
-        applies=tells_probabilities,
-    ),
-    Measure(
-        name="ece",
-        title=f"calibration error ({WIDTH_BINS} equal widths)",
-        of=lambda items: calibration_error(items.confidence, items.correct.astype(np.float64)),
-        applies=tells_probabilities,
-    ),
-    Measure(
-        name="adaptive_ece",
-        title=f"calibration error ({COUNT_BINS} equal counts)",
-        of=lambda items: adaptive_calibration_error(items.confidence, items.correct.astype(np.float64)),
-        applies=tells_probabilities,
-    ),
+    _mean_of("log_loss", "log loss (nats)", tells_probabilities),
+    _mean_of("brier", "Brier score (0 to 2)", tells_probabilities),
+    _calibration_error("ece", f"calibration error ({WIDTH_BINS} equal widths)", bins_of_width),
+    _calibration_error("adaptive_ece", f"calibration error ({COUNT_BINS} equal counts)", bins_of_count),
 )

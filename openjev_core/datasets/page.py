@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import matplotlib as mpl
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.axes import Axes
@@ -16,6 +19,9 @@ from openjev_core.datasets.measures import MEASURES
 Bins = Sequence[Mapping[str, Any]]
 
 TITLES = {measure.name: measure.title for measure in MEASURES}
+
+AXES = "0.5"
+"""Grey that can be seen on white and on black."""
 
 
 def page(template: str, report: Mapping[str, Any]) -> str:
@@ -34,7 +40,13 @@ def page(template: str, report: Mapping[str, Any]) -> str:
     )
     environment.filters["number"] = number
     environment.filters["interval"] = interval
+    environment.filters["percent"] = lambda share: f"{100 * share:.4g}%"
     environment.globals["titles"] = TITLES
+    script = environment.get_template("sort.js").render()
+    # The page's policy lets this script run and no other.
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    environment.globals["script"] = Markup(script)  # noqa: S704 - a file of this package
+    environment.globals["script_hash"] = f"sha256-{digest}"
     # matplotlib wrote these; no text from the data is in them.
     environment.globals["reliability"] = lambda series: Markup(reliability_plot(series))  # noqa: S704
     environment.globals["risk_coverage"] = lambda points: Markup(risk_coverage_plot(points))  # noqa: S704
@@ -46,7 +58,7 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def interval(estimate: Mapping[str, float | None]) -> str:
+def interval(estimate: Mapping[str, Any]) -> str:
     """A value and its interval: ``0.812 [0.760, 0.861]``."""
     if estimate["low"] is None:
         return number(estimate["value"])
@@ -54,13 +66,17 @@ def interval(estimate: Mapping[str, float | None]) -> str:
 
 
 def reliability_plot(series: Mapping[str, Bins]) -> str:
-    """A reliability diagram: confidence against accuracy, one line per name."""
-    figure, axes = _figure("mean confidence", "accuracy")
-    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1, linestyle="--")
+    """A reliability diagram: confidence against accuracy with its interval, one line per name."""
+    figure, axes = _figure("mean probability", "share that is right")
+    axes.plot([0, 1], [0, 1], color=AXES, linewidth=1, linestyle="--")
     for name, bins in series.items():
         confidence = [one["confidence"] for one in bins]
-        accuracy = [one["accuracy"] for one in bins]
-        axes.plot(confidence, accuracy, marker="o", markersize=4, linewidth=1.2, label=name)
+        accuracy = [one["accuracy"]["value"] for one in bins]
+        (line,) = axes.plot(confidence, accuracy, marker="o", markersize=4, linewidth=1.2, label=name)
+        for one in bins:
+            if one["accuracy"]["low"] is not None:
+                ends = [one["accuracy"]["low"], one["accuracy"]["high"]]
+                axes.plot([one["confidence"]] * 2, ends, color=line.get_color(), linewidth=1, alpha=0.6)
     if len(series) > 1:
         axes.legend(frameon=False, fontsize=8)
     return _svg(figure)
@@ -75,20 +91,24 @@ def risk_coverage_plot(points: Sequence[Mapping[str, float]]) -> str:
 
 def _figure(x: str, y: str) -> tuple[Figure, Axes]:
     # Figure itself, not pyplot: that keeps every figure it ever made, and asks for a display.
-    figure = Figure(figsize=(3.6, 3.2), layout="constrained")
-    axes = figure.add_subplot()
+    figure = Figure(figsize=(3.6, 3.2), layout="constrained", facecolor="none")
+    axes = figure.add_subplot(facecolor="none")
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     axes.set_xlabel(x, fontsize=8)
     axes.set_ylabel(y, fontsize=8)
-    axes.tick_params(labelsize=7)
+    axes.tick_params(labelsize=7, color=AXES)
     axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["bottom", "left"]].set_color(AXES)
     return figure, axes
 
 
 def _svg(figure: Figure) -> str:
     written = io.StringIO()
-    figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    with mpl.rc_context(
+        {"svg.fonttype": "none"}
+    ):  # text stays text, which can be read aloud and takes the page's colour
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
     text = written.getvalue()
     # Inside HTML, an XML declaration and a doctype that names a remote DTD have no place.
     return text[text.index("<svg") :]

@@ -116,7 +116,7 @@ class ScoreRecorder:
 
 def identity(row: Row) -> dict[str, Any]:
     """The fields by which a record is matched with its row."""
-    return {"row": row.number, "id": row.id, "digest": row.digest}
+    return {"row": row.number, "id": row.id, "digest": row.digest, "state": row.state_digest}
 
 
 def _facts(reply: Reply) -> dict[str, Any]:

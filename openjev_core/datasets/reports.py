@@ -1,4 +1,4 @@
-"""Reports as JSON values: what a run of `openjev eval` says, and two runs side by side."""
+"""The report of a run of `openjev eval` as one JSON value. It begins with the verdict."""
 
 from __future__ import annotations
 
@@ -6,27 +6,21 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from openjev_core.datasets.curves import as_json, reliability, risk_coverage
-from openjev_core.datasets.intervals import LEVEL, RESAMPLES, estimate, paired_difference, share
-from openjev_core.datasets.measures import (
-    CALIBRATION_ERROR,
-    MEASURES,
-    Items,
-    items_of,
-    judged_questions,
-    tells_probabilities,
-)
+from openjev_core.datasets.curves import risk_coverage
+from openjev_core.datasets.guarantees import promised
+from openjev_core.datasets.intervals import LEVEL, share
+from openjev_core.datasets.items import Items, items_of, judged_questions, tells_probabilities
+from openjev_core.datasets.measures import CALIBRATION_ERROR, MEASURES
+from openjev_core.datasets.mistakes import by_outcome, confusion, surest_mistakes
+from openjev_core.datasets.promises import kept_promise
+from openjev_core.datasets.reliability import calibration_test, reliability
 from openjev_core.datasets.reorderings import REVERSED, SHUFFLED
-from openjev_core.datasets.runs import read_run
-from openjev_core.errors import RequestError
-
-Judged = tuple[int, str, Mapping[str, Any]]
+from openjev_core.datasets.rows import Row
+from openjev_core.datasets.verdicts import Judged, verdict
 
 MOST_QUESTIONS = 20
 """Question ids up to which each gets a group of its own beside its type's; more of them are not one questionnaire."""
@@ -37,24 +31,46 @@ SIZES = {"2": range(2, 3), "3 or more": range(3, sys.maxsize)}
 FEW = 30
 """Labelled questions below which a group's numbers are marked as few."""
 
+CERTAINTY = 0.95
+"""How sure a suggested threshold is."""
+
+METHOD = {
+    "interval": f"{LEVEL:.0%}, from the spread between rows, since the questions of one row share its state. Shares: "
+    "Wilson's; means: Student's, corrected for skewness; AUROC: Newcombe's; F1: of its logit. Where too few rows are "
+    "there for an interval that holds, its place says why",
+    "verdict": "better or worse than always giving the label that is the commonest in these very rows, which no "
+    "classifier without a look at the state could beat here",
+    "calibration error": CALIBRATION_ERROR,
+    "thresholds": "on the probability of the most probable outcome (not the answer's `confidence`): the lowest of a "
+    f"fixed grid for which the target can be promised with {CERTAINTY:.0%} confidence, one answer of each row counted",
+}
+
 
 def report_of(
-    header: Mapping[str, Any], records: Sequence[Mapping[str, Any]], rows: int, targets: Sequence[float]
+    header: Mapping[str, Any],
+    records: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
+    targets: Sequence[float],
+    made: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The report of a run.
 
     Args:
         header: The run's first line.
         records: Its records, in row order.
-        rows: Rows of the data set.
+        rows: The data set.
         targets: Accuracies to suggest thresholds for.
+        made: Of what and when the report was made.
     """
     judged = judged_questions(records)
     labelled = [entry for entry in judged if entry[2]["label"] is not None]
+    groups = grouped(labelled)
     return {
+        "verdict": verdicts(labelled),
         "run": {**header, "model": next((r["model"] for r in records if "model" in r), None)},
+        "made": dict(made or {}),
         "rows": {
-            "in_data": rows,
+            "in_data": len(rows),
             "answered": sum("error" not in record for record in records),
             "refused": [
                 {"row": record["row"], "id": record["id"], "error": record["error"]}
@@ -63,16 +79,24 @@ def report_of(
             ],
         },
         "questions": {"asked": len(judged), "labelled": len(labelled)},
-        "groups": [group_of(name, by, members, targets) for name, by, members in grouped(labelled)],
+        "promise": kept_promise(header.get("promise"), records),
+        "groups": [group_of(name, by, members, targets) for name, by, members in groups],
+        "mistakes": surest_mistakes(labelled, {r.number: r.state for r in rows}, {r.number: r.id for r in rows}),
         "flips": flips(judged),
+        "label_mass": label_mass(records),
         "cost": cost(records),
-        "method": {
-            "interval": f"{LEVEL:.0%} percentile bootstrap over rows, {RESAMPLES} resamples; of flip rates: Wilson",
-            "ece": CALIBRATION_ERROR,
-            "thresholds": "lowest probability of the most probable outcome (not the answer's `confidence`) from which "
-            "on the kept answers reach the target by a one-sided 95% lower bound",
-        },
+        "method": METHOD,
     }
+
+
+def verdicts(labelled: Sequence[Judged]) -> list[dict[str, Any]]:
+    """The verdict on all questions, and where there are several, on each."""
+    if not labelled:
+        return []
+    by_id = _split(labelled, lambda entry: entry[1])
+    whole = verdict("all questions" if len(by_id) > 1 else by_id[0][0], labelled)
+    each = [verdict(name, members) for name, members in by_id] if 1 < len(by_id) <= MOST_QUESTIONS else []
+    return [whole, *each]
 
 
 def grouped(labelled: Sequence[Judged]) -> list[tuple[str, str, list[Judged]]]:
@@ -87,20 +111,36 @@ def grouped(labelled: Sequence[Judged]) -> list[tuple[str, str, list[Judged]]]:
 def group_of(name: str, by: str, members: Sequence[Judged], targets: Sequence[float]) -> dict[str, Any]:
     """One group's numbers."""
     items = items_of([(row, question) for row, _, question in members])
+    one_set = has_one_set(members)
     group: dict[str, Any] = {
         "name": name,
         "by": by,
         "count": len(items),
+        "rows": len(np.unique(items.rows)),
         "few": len(items) < FEW,
         "options": dict(sorted(Counter(str(len(question["names"])) for _, _, question in members).items())),
-        "measures": measured(items, one_set=len({tuple(sorted(q["names"])) for _, _, q in members}) == 1),
+        "measures": measured(items, one_set=one_set),
     }
+    if one_set:
+        group["confusion"] = confusion(items)
+        group["outcomes"] = by_outcome(items)
     if tells_probabilities(items):
-        curve = risk_coverage(items)
-        group["reliability"] = as_json(reliability(items))
-        group["risk_coverage"] = curve.json()
-        group["thresholds"] = as_json([curve.suggest(target) for target in targets])
+        group["calibration"] = calibration_test(items)
+        group["reliability"] = reliability(items)
+        group["risk_coverage"] = risk_coverage(items)
+        group["thresholds"] = [
+            {
+                **(found := promised(items.confidence, ~items.correct, items.rows, target, CERTAINTY)).json(),
+                "words": found.words,
+            }
+            for target in targets
+        ]
     return group
+
+
+def has_one_set(members: Sequence[Judged]) -> bool:
+    """Whether all questions have the same options: only then an F1 or a confusion of options means something."""
+    return len({tuple(sorted(question["names"])) for _, _, question in members}) == 1
 
 
 def measured(items: Items, *, one_set: bool) -> dict[str, Any]:
@@ -108,10 +148,10 @@ def measured(items: Items, *, one_set: bool) -> dict[str, Any]:
 
     Args:
         items: To be measured.
-        one_set: All of them have the same options: an F1 per option means something.
+        one_set: All of them have the same options.
     """
     return {
-        measure.name: estimate(items, measure.of).json()
+        measure.name: measure.estimate(items).json()
         for measure in MEASURES
         if measure.applies(items) and (one_set or measure.name != "macro_f1")
     }
@@ -123,14 +163,32 @@ def flips(judged: Sequence[Judged]) -> list[dict[str, Any]]:
     for options, sizes in SIZES.items():
         for order in (REVERSED, SHUFFLED):
             changed = [
-                question["reordered"][order] != question["predicted"]
-                for _, _, question in judged
+                (row, question["reordered"][order] != question["predicted"])
+                for row, _, question in judged
                 if len(question["names"]) in sizes and order in question.get("reordered", {})
             ]
             if changed:
-                rate = share(sum(changed), len(changed)).json()
-                found.append({"options": options, "order": order, "count": len(changed), "rate": rate})
+                rows, changes = map(np.array, zip(*changed, strict=True))
+                found.append(
+                    {"options": options, "order": order, "count": len(changed), "rate": share(changes, rows).json()}
+                )
     return found
+
+
+def label_mass(records: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
+    """How much of the model's probability the labels held; ``None`` where its engine does not say.
+
+    A low mass says that the model wanted to say something else, whatever the probabilities among the labels are.
+    """
+    found = [
+        answer["x_label_mass"]
+        for record in records
+        for answer in record.get("answers", {}).values()
+        if "x_label_mass" in answer
+    ]
+    if not found:
+        return None
+    return {"mean": float(np.mean(found)), **{f"p{p}": float(np.quantile(found, p / 100)) for p in (5, 50)}}
 
 
 def cost(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -152,72 +210,3 @@ def _split(entries: Sequence[Judged], key: Callable[[Judged], str]) -> list[tupl
     for entry in entries:
         found.setdefault(key(entry), []).append(entry)
     return sorted(found.items())
-
-
-def compare_runs(before: Path, after: Path) -> dict[str, Any]:
-    """The comparison of two runs of `openjev eval`, as one JSON value.
-
-    Compared are the labelled questions that both answered; rows are known by id and content.
-
-    Raises:
-        RequestError: A file is no such run, or the two have no labelled question in common.
-    """
-    (header_a, a), (header_b, b) = _run(before), _run(after)
-    common = [key for key in a if key in b]
-    if not common:
-        msg = "the two runs have no labelled question in common: no row has the same id, state, questions and labels"
-        raise RequestError.at((str(before), str(after)), msg)
-    pairs = [(a[key], b[key]) for key in common]
-    # Row numbers may differ between two files that share some rows; the first run's stand for both.
-    partner = {id(one[2]): (one[0], one[1], other[2]) for one, other in pairs}
-    groups = grouped([one for one, _ in pairs])
-    return {
-        "before": {"file": str(before), "run": header_a},
-        "after": {"file": str(after), "run": header_b},
-        "questions": {"compared": len(common), "only_before": len(a) - len(common), "only_after": len(b) - len(common)},
-        "groups": [_compared(name, by, members, [partner[id(m[2])] for m in members]) for name, by, members in groups],
-        "method": {
-            "interval": f"{LEVEL:.0%} percentile bootstrap over rows, {RESAMPLES} resamples, both runs resampled alike",
-            "p": "exact McNemar test on the answers that only one of the two got right",
-        },
-    }
-
-
-def _run(path: Path) -> tuple[dict[str, Any], dict[tuple[str, str, str], Judged]]:
-    header, records = read_run(path)
-    if header.get("command") != "eval":
-        raise RequestError.at((str(path),), "is no run of `openjev eval`")
-    by_row = {record["row"]: record for record in records}
-    labelled = {
-        (by_row[row]["id"], by_row[row]["digest"], question_id): (row, question_id, question)
-        for row, question_id, question in judged_questions(records)
-        if question["label"] is not None
-    }
-    return header, labelled
-
-
-def _compared(name: str, by: str, before: Sequence[Judged], after: Sequence[Judged]) -> dict[str, Any]:
-    a, b = _items(before), _items(after)
-    one_set = len({tuple(sorted(question["names"])) for _, _, question in before}) == 1
-    measures = {
-        measure.name: {
-            "before": estimate(a, measure.of).json(),
-            "after": estimate(b, measure.of).json(),
-            "difference": paired_difference(a, b, measure.of).json(),
-        }
-        for measure in MEASURES
-        if measure.applies(a) and measure.applies(b) and (one_set or measure.name != "macro_f1")
-    }
-    return {"name": name, "by": by, "count": len(a), "measures": measures, "mcnemar": _mcnemar(a, b)}
-
-
-def _items(judged: Sequence[tuple[int, str, Mapping[str, Any]]]) -> Items:
-    return items_of([(row, question) for row, _, question in judged])
-
-
-def _mcnemar(before: Items, after: Items) -> dict[str, Any]:
-    only_before = int(np.sum(before.correct & ~after.correct))
-    only_after = int(np.sum(after.correct & ~before.correct))
-    differing = only_before + only_after
-    p = float(stats.binomtest(only_before, differing).pvalue) if differing else 1.0
-    return {"only_before_right": only_before, "only_after_right": only_after, "p": p}

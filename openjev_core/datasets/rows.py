@@ -37,6 +37,7 @@ class Row:
         questions: Question id to question, as on the wire.
         labels: Question id to the right answer; questions without a label are absent.
         fields: The row as it stands in the file.
+        named: Whether the id is the user's own.
     """
 
     number: int
@@ -46,12 +47,17 @@ class Row:
     questions: Mapping[str, Any]
     labels: Mapping[str, Any]
     fields: Mapping[str, Any]
+    named: bool = False
 
     @property
     def digest(self) -> str:
         """A digest of state, questions and labels: a row that was changed is not the row that was answered."""
-        content = compact([self.state, self.questions, self.labels])
-        return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+        return _digest([self.state, self.questions, self.labels])
+
+    @property
+    def state_digest(self) -> str:
+        """A digest of the state, by which the same row is found in another run."""
+        return _digest(self.state)
 
 
 @frozen(kw_only=True)
@@ -197,7 +203,12 @@ def _row(number: int, record: Record, columns: Columns) -> Row:
         questions=questions,
         labels=labels,
         fields=fields,
+        named=id_column is not None,
     )
+
+
+def _digest(value: Any) -> str:
+    return hashlib.blake2b(compact(value).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def _object(record: Record, name: str, value: Any) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from toy_model import ToyBackend, toy_model
 from typer.testing import CliRunner
 
 from openjev_core.cli.app import app
-from openjev_core.datasets import intervals
 from openjev_core.engine import opening
 from openjev_core.prompts.model import prompt_model
 
@@ -19,12 +18,6 @@ def _no_settings(monkeypatch):
     """No test sees the settings of whoever runs it."""
     for name in [name for name in os.environ if name.startswith("OPENJEV_")]:
         monkeypatch.delenv(name)
-
-
-@pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch):
-    """Intervals are tested where they are made; here they would only take time."""
-    monkeypatch.setattr(intervals, "RESAMPLES", 29)
 
 
 @pytest.fixture

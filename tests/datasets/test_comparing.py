@@ -6,13 +6,7 @@ import json
 
 import pytest
 
-from openjev_core.datasets import intervals
-from openjev_core.datasets.reports import compare_runs
-
-
-@pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch):
-    monkeypatch.setattr(intervals, "RESAMPLES", 29)
+from openjev_core.datasets.comparing import compare_runs
 
 
 def run(path, right, names=lambda _: ["a", "b"]):
@@ -28,7 +22,9 @@ def run(path, right, names=lambda _: ["a", "b"]):
             "predicted": 0 if is_right else 1,
             "probabilities": [0.75, 0.25] if is_right else [0.25, 0.75],
         }
-        lines.append({"row": row, "id": str(row), "digest": f"d{row}", "questions": {"q": question}})
+        lines.append(
+            {"row": row, "id": str(row), "digest": f"d{row}", "state": f"s{row}", "questions": {"q": question}}
+        )
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
 
@@ -41,8 +37,8 @@ def test_what_only_one_of_two_runs_got_right_is_tested_in_both_directions(tmp_pa
     (other,) = compare_runs(after, before)["groups"]
 
     # Of 7 fair coins, 6 or more agree in 2 * (1 + 7) of 128 cases.
-    assert {"only_before_right": 6, "only_after_right": 1, "p": pytest.approx(0.125)} == group["mcnemar"]
-    assert {"only_before_right": 1, "only_after_right": 6, "p": pytest.approx(0.125)} == other["mcnemar"]
+    assert {"only_before": 6, "only_after": 1, "p": pytest.approx(0.125)} == group["right"]
+    assert {"only_before": 1, "only_after": 6, "p": pytest.approx(0.125)} == other["right"]
     accuracy = group["measures"]["accuracy"]
     assert pytest.approx([0.9, 0.4, -0.5]) == [accuracy[name]["value"] for name in ("before", "after", "difference")]
 

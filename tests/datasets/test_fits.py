@@ -9,7 +9,7 @@ import pytest
 
 from openjev_core import RequestError
 from openjev_core.calibration import Correction
-from openjev_core.datasets import fits, intervals
+from openjev_core.datasets import fits
 from openjev_core.datasets.calibrations import calibrate, labelled_scores
 from openjev_core.datasets.fits import (
     BIAS_PENALTY,
@@ -19,18 +19,11 @@ from openjev_core.datasets.fits import (
     folds,
     labels_of,
     out_of_fold,
-    standard_error,
     uncorrected,
 )
+from openjev_core.datasets.intervals import standard_error
 from openjev_core.distribution import average_orders
 from openjev_core.engine.scores import OrderScores
-
-
-@pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch):
-    """Intervals have tests of their own."""
-    monkeypatch.setattr(intervals, "RESAMPLES", 99)
-
 
 LABELS = ("A", "B", "C", "D")
 

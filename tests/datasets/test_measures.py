@@ -1,4 +1,4 @@
-"""Measures against values worked out by hand, and intervals that hold what they say."""
+"""Measures against values worked out by hand."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.metrics import f1_score
 
-from openjev_core.datasets.curves import reliability, risk_coverage
-from openjev_core.datasets.intervals import estimate, paired_difference, share
-from openjev_core.datasets.measures import MEASURES, adaptive_calibration_error, calibration_error, items_of
+from openjev_core.datasets.curves import risk_coverage
+from openjev_core.datasets.items import items_of
+from openjev_core.datasets.measures import MEASURES
+from openjev_core.datasets.reliability import (
+    bins_of_count,
+    bins_of_width,
+    calibration_error,
+    calibration_test,
+    reliability,
+)
 from openjev_core.datasets.reports import report_of
+from openjev_core.datasets.rows import Row
 
 BY_NAME = {measure.name: measure for measure in MEASURES}
 
@@ -39,6 +47,10 @@ def nominal(probabilities, label, names=("a", "b", "c")):
         "predicted": probabilities.index(max(probabilities)),
         "probabilities": probabilities,
     }
+
+
+def row(number):
+    return Row(number=number, place="", id=str(number), state="S.", questions={}, labels={}, fields={})
 
 
 def items(*judged):
@@ -71,7 +83,7 @@ def test_auroc():
     judged = [binary(0.9, True), binary(0.4, True), binary(0.6, False), binary(0.1, False)]
 
     assert 0.75 == value("auroc", *judged)
-    assert math.isnan(value("auroc", binary(0.9, True), binary(0.4, True)))
+    assert value("auroc", binary(0.9, True), binary(0.4, True)) is None
 
 
 def test_macro_f1_knows_options_by_name_whatever_their_order():
@@ -85,19 +97,21 @@ def test_macro_f1_knows_options_by_name_whatever_their_order():
     assert pytest.approx((2 * 2 / (2 * 2 + 1) + 0) / 2) == value("macro_f1", *judged)
 
 
-def test_formulas_give_what_scikit_learn_gives():
-    chance = np.random.default_rng(0)
-    for _ in range(20):
-        nouls = items(*(binary(round(p, 1), p < chance.random()) for p in chance.random(40)))
-        choices = items(
-            *(nominal(chance.dirichlet([1, 1, 1, 1]).tolist(), int(chance.integers(3)), "abcd") for _ in range(40))
-        )
+def test_an_outcome_that_is_answered_and_never_right_counts_as_scikit_learn_counts_it():
+    judged = [nominal([0.9, 0.1, 0.0], 0), nominal([0.9, 0.1, 0.0], 0), nominal([0.1, 0.9, 0.0], 0)]
 
-        assert pytest.approx(roc_auc_score(nouls.is_positive, nouls.positive)) == BY_NAME["auroc"].of(nouls)
-        for some in (nouls, choices):
-            labels = np.unique(some.labels)
-            expected = f1_score(some.labels, some.predictions, labels=labels, average="macro", zero_division=0)
-            assert pytest.approx(expected) == BY_NAME["macro_f1"].of(some)
+    # a: 2 * 2 / (3 + 2); b is answered once and labelled never.
+    assert pytest.approx((0.8 + 0) / 2) == value("macro_f1", *judged)
+    assert pytest.approx(f1_score([0, 0, 0], [0, 0, 1], average="macro", zero_division=0)) == value("macro_f1", *judged)
+
+
+def test_the_ranked_probability_score_counts_levels_that_were_passed():
+    """By hand: cumulative .2 and .7 against 0 and 1, over two steps; far off costs more than next to it."""
+    ordinal = {**nominal([0.2, 0.5, 0.3], 1), "kind": "ordinal", "error": 0.0}
+
+    assert pytest.approx((0.2**2 + 0.3**2) / 2) == value("rps", ordinal)
+    far = [{**nominal(p, 0), "kind": "ordinal", "error": 0.0} for p in ([0.5, 0.0, 0.5], [0.5, 0.5, 0.0])]
+    assert value("rps", far[0]) > value("rps", far[1])
 
 
 def test_a_prediction_of_nothing_is_of_no_class():
@@ -105,11 +119,23 @@ def test_a_prediction_of_nothing_is_of_no_class():
 
 
 def test_bins_are_as_even_as_they_can_be():
-    confidence, correct = np.linspace(0.1, 0.9, 11), np.zeros(11)
-    parts = np.array_split(np.arange(11), 4)
-    expected = sum(len(part) * abs(confidence[part].mean()) for part in parts) / 11
+    assert [2, 3, 3, 3] == sorted(np.bincount(bins_of_count(np.linspace(0.1, 0.9, 11), bins=4)))
 
-    assert pytest.approx(expected) == adaptive_calibration_error(confidence, correct, bins=4)
+
+def test_equal_probabilities_share_a_bin_whatever_the_order_of_rows():
+    """400 rows of four probabilities gave .058, and .236 when they were sorted by label: bins had split ties."""
+    chance = np.random.default_rng(0)
+    confidence = np.repeat([0.6, 0.7, 0.8, 0.9], 100)
+    correct = chance.random(400) < confidence
+    by_label = np.argsort(correct, kind="stable")
+    errors = [
+        calibration_error(correct[order] - confidence[order], bins_of_count(confidence[order]))
+        for order in (np.arange(400), by_label, chance.permutation(400))
+    ]
+    # By hand: each probability is a bin of its own.
+    expected = sum(abs(correct[i : i + 100].mean() - confidence[i]) for i in range(0, 400, 100)) / 4
+
+    assert [pytest.approx(expected)] * 3 == errors
 
 
 def test_mean_absolute_error():
@@ -119,21 +145,53 @@ def test_mean_absolute_error():
 
 
 def test_calibration_error_over_bins_of_equal_count():
-    confidence = np.array([0.6, 0.6, 0.9, 0.9])
-    correct = np.array([1.0, 0.0, 1.0, 1.0])
+    confidence = np.array([0.6, 0.61, 0.9, 0.91])
+    residuals = np.array([1.0, 0.0, 1.0, 1.0]) - confidence
 
-    assert pytest.approx((0.1 + 0.1) / 2) == adaptive_calibration_error(confidence, correct, bins=2)
-    assert pytest.approx(0.0) == adaptive_calibration_error(confidence, correct, bins=1)
+    assert pytest.approx((0.21 + 0.19) / 4) == calibration_error(residuals, bins_of_count(confidence, bins=2))
+    assert pytest.approx(0.02 / 4) == calibration_error(residuals, bins_of_count(confidence, bins=1))
 
 
 def test_calibration_error_over_bins_of_equal_width():
     confidence = np.array([0.5, 0.55, 0.6, 0.95, 1.0, 0.0])
-    correct = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
+    residuals = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0]) - confidence
 
     # Up to 0.5: 0.5 and 0.0, one right; above: the other four, two right.
-    assert pytest.approx((0.5 + 1.1) / 6) == calibration_error(confidence, correct, bins=2)
+    assert pytest.approx((0.5 + 1.1) / 6) == calibration_error(residuals, bins_of_width(confidence, bins=2))
     # Up to 0.2: 0.0, none right; up to 0.6: 1.65 in all, two right; above: 1.95, one right.
-    assert pytest.approx((0.0 + 0.35 + 0.95) / 6) == calibration_error(confidence, correct, bins=5)
+    assert pytest.approx((0.0 + 0.35 + 0.95) / 6) == calibration_error(residuals, bins_of_width(confidence, bins=5))
+
+
+def calibrated(seed, rows, each=1, sure=1.0):
+    """Nouls whose P(yes) is as far from a half as the truth is, or farther; the questions of a row go together."""
+    chance = np.random.default_rng(seed)
+    judged = []
+    for row in range(rows):
+        p, draw = chance.uniform(0.05, 0.95), chance.random()
+        judged += [(row, binary(p, draw < 0.5 + (p - 0.5) * sure)) for _ in range(each)]
+    return items_of(judged)
+
+
+def test_a_calibration_error_has_no_interval_and_says_why():
+    found = BY_NAME["adaptive_ece"].estimate(calibrated(0, 300))
+
+    assert (None, None, "a calibration error has no interval that holds") == (found.low, found.high, found.reason)
+
+
+@pytest.mark.parametrize("each", [1, 5])
+def test_a_calibrated_model_fails_the_test_of_calibration_about_as_rarely_as_it_says(each):
+    failures = sum(calibration_test(calibrated(seed, 80, each))["p"] <= 0.05 for seed in range(60))
+
+    # 5% of 60 are 3; more than 8 come by chance in one of 250 such runs.
+    assert failures <= 8
+
+
+def test_what_chance_alone_makes_of_the_error_is_told():
+    fine, off = calibrated(1, 400), calibrated(1, 400, sure=0.3)
+
+    assert pytest.approx(BY_NAME["adaptive_ece"].of(fine), abs=0.02) == calibration_test(fine)["by_chance"]
+    assert calibration_test(off)["p"] <= 0.002
+    assert BY_NAME["adaptive_ece"].of(off) > 2 * calibration_test(off)["by_chance"]
 
 
 def test_measures_that_mean_nothing_are_left_out():
@@ -142,92 +200,26 @@ def test_measures_that_mean_nothing_are_left_out():
 
     assert ["accuracy", "macro_f1", "auroc", "log_loss", "brier", "ece", "adaptive_ece"] == applying(binary(0.9, True))
     assert ["accuracy", "macro_f1", "log_loss", "brier", "ece", "adaptive_ece"] == applying(nominal([0.5, 0.3, 0.2], 0))
-    assert ["accuracy", "mae", "log_loss", "brier", "ece", "adaptive_ece"] == applying(
+    assert ["accuracy", "mae", "rps", "log_loss", "brier", "ece", "adaptive_ece"] == applying(
         {**nominal([1, 0, 0], 0), "kind": "ordinal"}
     )
     without = {**nominal([1, 0, 0], 0), "probabilities": None, "kind": "joint"}
     assert ["accuracy"] == applying(without)
 
 
-def test_an_interval_holds_the_truth_about_as_often_as_it_says():
-    chance = np.random.default_rng(1)
-    held = 0
-    for _ in range(60):
-        right = chance.random(80) < 0.7
-        found = estimate(items(*(binary(0.9, bool(one)) for one in right)), BY_NAME["accuracy"].of)
-        held += found.low <= 0.7 <= found.high
+def test_reliability_is_of_equal_counts_with_intervals():
+    bins = reliability(items(*(binary(0.5 + i / 200, i % 2 == 0) for i in range(100))))
 
-    assert 50 <= held <= 60
-
-
-def test_questions_of_one_row_count_as_one():
-    one_each = items_of([(row, binary(0.9, row % 2 == 0)) for row in range(40)])
-    four_each = items_of([(row, binary(0.9, row % 2 == 0)) for row in range(10) for _ in range(4)])
-
-    def width(of):
-        found = estimate(of, BY_NAME["accuracy"].of)
-        return found.high - found.low
-
-    assert width(four_each) > 1.5 * width(one_each)
-
-
-def test_a_paired_difference_is_tighter_than_two_intervals():
-    chance = np.random.default_rng(1)
-    right = [bool(one) for one in chance.random(200) < 0.7]
-    before = items(*(binary(0.9, one) for one in right))
-    after = items(*(binary(0.9, one or index % 20 == 0) for index, one in enumerate(right)))
-    found = paired_difference(before, after, BY_NAME["accuracy"].of)
-    alone = estimate(before, BY_NAME["accuracy"].of)
-
-    assert 0 <= found.low <= found.value <= found.high
-    assert found.high - found.low < (alone.high - alone.low) / 2
-
-
-def test_one_row_has_no_interval():
-    assert (1.0, None, None) == (
-        (found := estimate(items(binary(0.9, True)), BY_NAME["accuracy"].of)).value,
-        found.low,
-        found.high,
-    )
-
-
-def test_what_is_not_defined_has_no_value():
-    assert estimate(items(binary(0.9, True), binary(0.8, True)), BY_NAME["auroc"].of).value is None
-
-
-def test_a_share_of_none_is_none_and_of_all_is_not_certain():
-    assert share(0, 0).value is None
-    assert (1.0, 1.0) == (share(20, 20).value, share(20, 20).high)
-    assert pytest.approx(0.8389, abs=1e-4) == share(20, 20).low
-
-
-def test_reliability_is_of_equal_counts():
-    bins = reliability(items(*(binary(0.5 + i / 200, i % 2 == 0) for i in range(100))), bins=5)
-
-    assert [20] * 5 == [one.count for one in bins]
-    assert [0.5] * 5 == [one.accuracy for one in bins]
+    assert [10] * 10 == [one["count"] for one in bins]
+    assert [0.5] * 10 == [one["accuracy"]["value"] for one in bins]
+    assert all(one["accuracy"]["low"] < 0.5 < one["accuracy"]["high"] for one in bins)
 
 
 def test_risk_falls_as_the_uncertain_are_set_aside():
     curve = risk_coverage(items(binary(0.9, True), binary(0.9, True), binary(0.6, False), binary(0.6, True)))
 
-    assert ([0.9, 0.6], [2, 4], [2, 3]) == (list(curve.thresholds), list(curve.kept), list(curve.right))
-    assert pytest.approx(0.5 * 0 + 0.5 * 0.25) == curve.area
-
-
-def test_a_threshold_is_suggested_only_when_the_data_bear_it():
-    few = risk_coverage(items(*(binary(0.9, True) for _ in range(10))))
-    many = risk_coverage(items(*(binary(0.9, True) for _ in range(60)), *(binary(0.6, False) for _ in range(60))))
-
-    # 0.05 ** (1 / 10) = 0.741 and 0.05 ** (1 / 60) = 0.951
-    assert few.suggest(0.9).threshold is None
-    assert 0.9 == few.suggest(0.74).threshold
-    assert (0.9, 0.5, 1.0) == ((found := many.suggest(0.95)).threshold, found.coverage, found.accuracy)
-    assert many.suggest(0.96).threshold is None
-
-
-def test_none_right_suggests_nothing():
-    assert risk_coverage(items(binary(0.9, False))).suggest(0.5).threshold is None
+    assert [(0.9, 0.5, 0.0), (0.6, 1.0, 0.25)] == [tuple(point.values()) for point in curve["points"]]
+    assert pytest.approx(0.5 * 0 + 0.5 * 0.25) == curve["area"]
 
 
 def test_flips_are_told_by_number_of_options_and_order():
@@ -239,7 +231,7 @@ def test_flips_are_told_by_number_of_options_and_order():
         "questions": {"two": two, "three": three, "unlabelled": unlabelled},
     }  # fmt: skip
 
-    report = report_of({"command": "eval"}, [record], 1, [0.9])
+    report = report_of({"command": "eval"}, [record], [row(1)], [0.9])
 
     found = {(one["options"], one["order"]): (one["count"], one["rate"]["value"]) for one in report["flips"]}
     assert {
@@ -252,7 +244,7 @@ def test_flips_are_told_by_number_of_options_and_order():
 def test_refused_rows_are_listed_and_counted_nowhere():
     refused = {"row": 1, "id": "one", "error": "422: state: too long"}
 
-    report = report_of({"command": "eval"}, [refused], 2, [0.9])
+    report = report_of({"command": "eval"}, [refused], [row(1), row(2)], [0.9])
 
     assert {"in_data": 2, "answered": 0, "refused": [refused]} == report["rows"]
-    assert ([], [], {}) == (report["groups"], report["flips"], report["cost"])
+    assert ([], [], {}, []) == (report["groups"], report["flips"], report["cost"], report["verdict"])
