@@ -46,11 +46,11 @@ DEMO_NOTE = (
 )
 
 
-def print_answers(evaluation: Evaluation, *, demo: bool) -> None:
-    """Print a table of the answers, with model, times and tokens."""
+def print_answers(answers: Mapping[str, Mapping[str, Any]], line: str, *, demo: bool = False) -> None:
+    """Print a table of the answers, and a line with model, times and tokens below it."""
     out = console()
-    out.print(table_of(evaluation.answers, style_for(out)))
-    out.print(Text(timing_line(evaluation)), soft_wrap=True)
+    out.print(table_of(answers, style_for(out)))
+    out.print(Text(shown(line)), soft_wrap=True)
     if demo:
         out.print(Text(DEMO_NOTE, style="yellow"), soft_wrap=True)
 
@@ -136,7 +136,7 @@ def bar(probability: float, style: OptionStyle) -> str:
 
 
 def timing_line(evaluation: Evaluation) -> str:
-    """Model, times and tokens."""
+    """Model, times and tokens of an evaluation in this process."""
     timings = evaluation.timings
     times = ", ".join(
         f"{name} {seconds * 1000:.0f} ms"
@@ -147,7 +147,10 @@ def timing_line(evaluation: Evaluation) -> str:
         )
     )
     usage = evaluation.usage
-    cached = "" if evaluation.usage.cached_tokens is None else f", {evaluation.usage.cached_tokens} of them reused"
-    return shown(
-        f"{evaluation.model}: {times}; {usage.input_tokens} input tokens{cached}, {usage.output_tokens} output tokens"
-    )
+    return f"{evaluation.model}: {times}; {token_text(usage.input_tokens, usage.output_tokens, usage.cached_tokens)}"
+
+
+def token_text(read: int, made: int, cached: int | None) -> str:
+    """Counts of tokens, in words."""
+    reused = "" if cached is None else f", {cached} of them reused"
+    return f"{read} input tokens{reused}, {made} output tokens"

@@ -2,36 +2,58 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from attrs import frozen
 
 from openjev_core.cli.plugins import installed_types
 from openjev_core.cli.question_flags import questions_of
-from openjev_core.cli.setting_flags import OF_THE_SERVER, settings_from, takes_settings
+from openjev_core.cli.row_runs import settings_for
+from openjev_core.cli.setting_flags import OF_THE_SERVER, takes_settings
 from openjev_core.cli.terminal import waiting
 from openjev_core.datasets.places import utf8_of
-from openjev_core.errors import RequestError, SettingsError
+from openjev_core.errors import BackendError, PluginError, RequestError, SettingsError
 from openjev_core.json_document import parse_document
 
 if TYPE_CHECKING:
+    from openjev_core.client.asking import Answered
     from openjev_core.engine.evaluation import Evaluation
     from openjev_core.settings import Settings
 
 STANDARD_INPUT = "-"
 
+WITH_A_SERVER = frozenset({"request_timeout"})
+"""Settings that hold where a server answers: a request says by itself which model and orders it asks for."""
+
+ATTEMPTS = 3
+"""How often a server is asked that cannot answer at once: somebody waits."""
+
 QUESTION_PANEL = "Questions without JSON"
 
 
 @takes_settings(without=OF_THE_SERVER | {"sglang_python", "frontend", "startup_timeout"})
-def ask(  # noqa: PLR0917 - typer calls it by keyword
+def ask(
     request: Annotated[
         str | None,
         typer.Argument(metavar="[FILE|-]", help="A request as JSON, as for POST /v1/systemone; - reads it from input."),
+    ] = None,
+    *,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            metavar="URL",
+            help="Send the request as it is to a running server, as its client: to POST /v1/systemone, and one with an "
+            "input to OpenAI's POST /v1/decisions. OPENJEV_API_KEY is sent as its key. Without it, a model in this "
+            "process answers, or one that --connect opens behind it.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the response body instead of a table.")] = False,
     state: Annotated[
@@ -67,29 +89,82 @@ def ask(  # noqa: PLR0917 - typer calls it by keyword
     ] = None,
     **flags: Any,
 ) -> None:
-    """Answer a request on a model in this process, and print a table of the answers.
+    """Answer a request on a model in this process or on a running server, and print a table of the answers.
 
     Give a request as a JSON file, or a state with --state and questions as flags.
     """
-    document = requested(request, state, nouls=noul or (), choices=choice or (), scores=score or ())
-    settings = settings_from(flags).settings
+    settings = settings_for(url, flags, WITH_A_SERVER)
+    asked = requested(request, state, nouls=noul or (), choices=choice or (), scores=score or ())
+    if url is not None:
+        reply = asyncio.run(reply_of(url, asked, settings))
+        if as_json:
+            print_json(reply.body)
+            return
+        from openjev_core.cli.answer_table import print_answers, token_text  # noqa: PLC0415
+
+        print_answers(reply.answers, f"{reply.model}: {reply.seconds * 1000:.0f} ms; {token_text(*reply.usage)}")
+        return
+    from openjev_core.prompts.state import MEDIA  # noqa: PLC0415
+
+    document = asked.document
+    if isinstance(document, dict) and (media := [name for name in MEDIA if document.get(name) is not None]):
+        raise RequestError.at((media[0],), "this program reads text only; leave the field out")
     if settings.sglang_python and not settings.connect:
         msg = "OPENJEV_SGLANG_PYTHON: ask starts no SGLang; unset it, or name a running one with --connect"
         raise SettingsError(msg)
     with redirect_stdout(sys.stderr):  # what a question type prints must not stand in the answer
         evaluation, demo = answered(document, settings)
     if as_json:
-        # What standard output cannot show is escaped, which is the same JSON.
-        escape = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-        typer.echo(json.dumps(evaluation.body(), indent=2, ensure_ascii=escape))
+        print_json(evaluation.body())
         return
-    from openjev_core.cli.answer_table import print_answers  # noqa: PLC0415
+    from openjev_core.cli.answer_table import print_answers, timing_line  # noqa: PLC0415
 
-    print_answers(evaluation, demo=demo)
+    print_answers(evaluation.answers, timing_line(evaluation), demo=demo)
 
 
-def requested(request: str | None, state: str | None, **questions: Any) -> Any:
-    """The request's document, from the one of the two ways that was used.
+@frozen
+class Asked:
+    """A request.
+
+    Attributes:
+        document: Its document.
+        written: Its bytes, where it was given as a file.
+    """
+
+    document: Any
+    written: bytes | None = None
+
+
+async def reply_of(url: str, asked: Asked, settings: Settings) -> Answered:
+    """What a running server answers.
+
+    Raises:
+        RequestError: It refuses the request.
+        OpenJevError: There is no answer.
+    """
+    from openjev_core.client.asking import ask_server  # noqa: PLC0415
+    from openjev_core.client.server import Refused, open_server  # noqa: PLC0415
+
+    if not isinstance(asked.document, dict):
+        raise RequestError.at((), "expected a request, which is a JSON object")
+    key = settings.api_key[0] if settings.api_key else None
+    async with open_server(url, api_key=key, seconds=settings.request_timeout, attempts=ATTEMPTS) as server:
+        try:
+            return await ask_server(server, asked.document, asked.written)
+        except Refused as refusal:
+            if refusal.status == PluginError.status:
+                raise BackendError(str(refusal)) from None
+            raise RequestError(refusal.problems) from None
+
+
+def print_json(body: Mapping[str, Any]) -> None:
+    """Print a response's body. What standard output cannot show is escaped, which is the same JSON."""
+    escape = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    typer.echo(json.dumps(body, indent=2, ensure_ascii=escape))
+
+
+def requested(request: str | None, state: str | None, **questions: Any) -> Asked:
+    """The request, from the one of the two ways that was used.
 
     Raises:
         RequestError: Both or neither were used, or something given is not of its form.
@@ -98,12 +173,8 @@ def requested(request: str | None, state: str | None, **questions: Any) -> Any:
     if request is not None and (state is not None or flagged):
         raise RequestError.at((), "a request FILE has its own state and questions: give it, or --state with questions")
     if request is not None:
-        from openjev_core.prompts.state import MEDIA  # noqa: PLC0415
-
-        document = document_from(request)
-        if isinstance(document, dict) and (media := [name for name in MEDIA if document.get(name) is not None]):
-            raise RequestError.at((media[0],), "this program reads text only; leave the field out")
-        return document
+        written = content_of(request)
+        return Asked(parse_document(written, "the body" if request == STANDARD_INPUT else request), written)
     if state is None or not flagged:
         msg = (
             "nothing to ask: give a request FILE (or - for standard input), or --state FILE with at least one of "
@@ -112,13 +183,11 @@ def requested(request: str | None, state: str | None, **questions: Any) -> Any:
         raise RequestError.at((), msg)
     # Questions first: standard input need not be waited for when a flag is wrong.
     parsed = questions_of(**questions)
-    return {"model": "jev-latest", "state": state_from(state), "questions": parsed}
+    return Asked({"model": "jev-latest", "state": state_from(state), "questions": parsed})
 
 
 def answered(document: Any, settings: Settings) -> tuple[Evaluation, bool]:
     """The evaluation, and whether the demo model made it."""
-    import asyncio  # noqa: PLC0415
-
     from openjev_core.engine import opening  # noqa: PLC0415
 
     registry = installed_types(settings)
@@ -131,15 +200,6 @@ def answered(document: Any, settings: Settings) -> tuple[Evaluation, bool]:
                 return await engine.evaluate_request(structured), engine.model.demo
 
     return asyncio.run(run())
-
-
-def document_from(source: str) -> Any:
-    """The JSON document in a file or on standard input.
-
-    Raises:
-        RequestError: The file cannot be read, or is no JSON.
-    """
-    return parse_document(content_of(source), "the body" if source == STANDARD_INPUT else source)
 
 
 def state_from(source: str) -> Any:

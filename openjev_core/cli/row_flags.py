@@ -111,8 +111,9 @@ Url = Annotated[
     typer.Option(
         "--url",
         metavar="URL",
-        help="Ask a running server of this API; OPENJEV_API_KEY is sent as its key. Without it, a model in this "
-        "process answers.",
+        help="Ask a running server as its client: one of this API, or with an address that ends in /v1/decisions one "
+        "of OpenAI's. OPENJEV_API_KEY is sent as its key, --model as its model's id. Without it, a model in this "
+        "process answers, or one that --connect opens behind it.",
     ),
 ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -25,19 +25,25 @@ if TYPE_CHECKING:
 
 CONCURRENCY = 4
 
-WITH_A_SERVER = frozenset({"orders", "request_timeout", "plugins", "disable_plugins"})
-"""Settings that hold where a server answers too: the orders it is asked for, its time limit, the types of labels."""
+WITH_A_SERVER = frozenset({"orders", "model", "request_timeout", "plugins", "disable_plugins"})
+"""Settings that hold where a server answers too: the orders and the model id that it is asked for, its time limit, the
+types of labels."""
 
 
-def settings_for(url: str | None, flags: Mapping[str, Any]) -> Settings:
-    """The settings of a command on rows.
+def settings_for(url: str | None, flags: Mapping[str, Any], with_a_server: Collection[str] = WITH_A_SERVER) -> Settings:
+    """The settings of a command.
+
+    Args:
+        url: The server that is asked; ``None`` where a model in this process is.
+        flags: The command's flags for settings.
+        with_a_server: Names of those that hold where a server answers.
 
     Raises:
         SettingsError: A flag configures a model in this process, and a server answers.
     """
     if url is not None:
         for name, value in flags.items():
-            if value is not None and name not in WITH_A_SERVER:
+            if value is not None and name not in with_a_server:
                 flag = name.replace("_", "-")
                 raise SettingsError(f"--{flag} configures a model in this process; with --url the server's own holds")
     return settings_from(flags).settings
@@ -62,6 +68,8 @@ async def open_asker(
         api_key=settings.api_key[0] if settings.api_key else None,
         seconds=settings.request_timeout,
         concurrency=wanted,
+        # As above.
+        model=flags.get("model"),
     ) as asker:
         yield asker, wanted
 

@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-import httpx
 import stamina
 from attrs import frozen
 
-from openjev_core.bounded_reply import ReplyTooLarge, bounded_reply
+from openjev_core.client.asking import ask_server
+from openjev_core.client.server import DECISIONS, SYSTEMONE, Refused, Server, open_server
 from openjev_core.engine.calibrated import calibration_digest
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.request import ALIAS
 from openjev_core.errors import (
     AtCapacity,
     BackendError,
-    BackendUnavailable,
-    OpenJevError,
     PluginError,
+    Problem,
     RequestError,
-    StartupError,
 )
-from openjev_core.json_document import compact, parse_document
 from openjev_core.orders import Orders
-
-ATTEMPTS = 8
-LONGEST_WAIT = 30.0
-"""Upper bound on the seconds between two attempts, whatever ``Retry-After`` says."""
-
-MOST_REPLY_BYTES = 64 * 1024 * 1024
-"""Upper bound on the bytes of a reply that is read: answers repeat names and levels of the request, and little more."""
-
-REFUSALS = frozenset({400, 413, 422})
-WORTH_RETRYING = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class Refused(Exception):
-    """The row cannot be answered, and asking again would not help. The message says why."""
 
 
 @frozen(kw_only=True)
@@ -124,7 +106,8 @@ class EngineAsker:
         try:
             return await retried(evaluate)
         except (RequestError, PluginError) as error:
-            raise Refused(str(error)) from None
+            problems = error.problems if isinstance(error, RequestError) else (Problem((), str(error)),)
+            raise Refused(problems) from None
 
 
 async def retried(function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -133,143 +116,70 @@ async def retried(function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: 
     return await caller(function, *args, **kwargs)
 
 
-class _TryAgain(OpenJevError):
-    """The server could not answer this time.
-
-    Attributes:
-        after: Seconds to wait first, by the server's ``Retry-After``; ``None`` without one.
-    """
-
-    def __init__(self, message: str, after: float | None) -> None:
-        self.after = after
-        super().__init__(message)
-
-
 @frozen
 class HttpAsker:
     """Asks a server over HTTP.
 
     Attributes:
-        client: Has the server's address as its base.
-        url: That address, for messages.
+        server: The server.
         orders: The ``x_orders`` to send; ``None`` sends none.
-        seconds: Time limit of one attempt, to the last byte of its reply.
+        model: The model id to send; ``jev-latest`` when ``None``.
     """
 
-    client: httpx.AsyncClient
-    url: str
+    server: Server
     orders: Orders | None
-    seconds: float
+    model: str | None = None
 
     @property
     def source(self) -> Mapping[str, Any]:
         """The server's address, and the orders asked for; ``None`` where the server's own setting holds."""
-        return {"answered_by": self.url, "orders": self.orders}
+        url = self.server.url if self.server.path == SYSTEMONE else self.server.url + self.server.path
+        source = {"answered_by": url, "orders": self.orders}
+        return source if self.model is None else {**source, "asked_for": self.model}
 
     async def ask(self, state: Any, questions: Mapping[str, Any]) -> Reply:
         """Post a request, and again after a pause where that may help."""
-        document = {"model": ALIAS, "state": state, "questions": questions}
+        document = {"model": self.model or ALIAS, "state": state, "questions": questions}
         if self.orders is not None:
             document["x_orders"] = self.orders
-        body = compact(document).encode()
-        caller = stamina.AsyncRetryingCaller(attempts=ATTEMPTS, timeout=None, wait_max=10.0).on(_backoff)
         try:
-            return await caller(self._post, body)
-        except (httpx.TransportError, _TryAgain) as error:
-            msg = f"{self.url} did not answer after {ATTEMPTS} attempts: {_described(error)}"
-            raise BackendUnavailable(msg) from None
-
-    async def _post(self, body: bytes) -> Reply:
-        headers = {"content-type": "application/json"}
-        request = self.client.build_request("POST", "/v1/systemone", content=body, headers=headers)
-        started = time.perf_counter()
-        try:
-            response, content = await bounded_reply(
-                self.client, request, seconds=self.seconds, most_bytes=MOST_REPLY_BYTES
-            )
-        except ReplyTooLarge as error:
-            raise StartupError(f"{self.url}: {error}, which no answer of this API is") from None
-        seconds = time.perf_counter() - started
-        status = response.status_code
-        if status == httpx.codes.OK:
-            return _reply(content, seconds, self.url)
-        error_type, reason = _fault(content)
-        # A question type that fails on this row would fail again, and may well take the next row.
-        if status in REFUSALS or (status == httpx.codes.INTERNAL_SERVER_ERROR and error_type == PluginError.error_type):
-            raise Refused(f"{status}: {reason}")
-        if status in WORTH_RETRYING:
-            raise _TryAgain(f"{status}: {reason}", _retry_after(response))
-        hint = "; set OPENJEV_API_KEY to its key" if status == httpx.codes.UNAUTHORIZED else ""
-        if location := response.headers.get("location"):
-            hint = f"; it points to {location}, which --url takes as well"
-        raise StartupError(f"{self.url} answered {status}: {reason}{hint}")
+            answered = await ask_server(self.server, document)
+        except RequestError as error:
+            raise Refused(error.problems) from None
+        read, made, _ = answered.usage
+        return Reply(
+            model=answered.model,
+            answers=answered.answers,
+            input_tokens=read,
+            output_tokens=made,
+            seconds=answered.seconds,
+        )
 
 
 @asynccontextmanager
 async def open_http(
-    url: str, *, orders: Orders | None, api_key: str | None, seconds: float, concurrency: int
+    url: str,
+    *,
+    orders: Orders | None,
+    api_key: str | None,
+    seconds: float,
+    concurrency: int,
+    model: str | None = None,
 ) -> AsyncIterator[HttpAsker]:
     """An asker of a server.
 
     Args:
-        url: The server's base address, with or without ``/v1/systemone``.
+        url: The server's address, as :func:`open_server` takes it.
         orders: The ``x_orders`` to send; ``None`` sends none.
         api_key: The Bearer key to send; ``None`` sends none.
         seconds: Time limit of one attempt.
         concurrency: Upper bound on the connections.
+        model: The model id to send. A server of decisions is sent the first that it lists when ``None``.
 
     Raises:
-        StartupError: ``url`` is no HTTP address.
+        StartupError: ``url`` is no HTTP address, or the server lists no model.
     """
-    base = url.rstrip("/").removesuffix("/v1/systemone")
-    if not base.startswith(("http://", "https://")):
-        raise StartupError(f"--url {url}: expected an address that begins with http:// or https://")
-    headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-    limits = httpx.Limits(max_connections=concurrency)
-    async with httpx.AsyncClient(base_url=base, headers=headers, timeout=seconds, limits=limits) as client:
-        yield HttpAsker(client, base, orders, seconds)
-
-
-def _backoff(error: Exception) -> bool | float:
-    if isinstance(error, _TryAgain):
-        return True if error.after is None else min(error.after, LONGEST_WAIT)
-    return isinstance(error, httpx.TransportError)
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    try:
-        seconds = float(response.headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return seconds if seconds >= 0 else None
-
-
-def _described(error: Exception) -> str:
-    return str(error) or type(error).__name__
-
-
-def _fault(content: bytes) -> tuple[str | None, str]:
-    """The ``error_type`` of an error body, if it has one, and what it says, as one line."""
-    try:
-        detail = json.loads(content)["detail"]
-        if isinstance(detail, list):
-            return None, "; ".join(f"{'.'.join(map(str, entry['loc'][1:]))}: {entry['msg']}" for entry in detail)
-        return detail.get("error_type"), str(detail["message"])
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None, " ".join(content.decode("utf-8", "replace").split())[:200] or "an empty body"
-
-
-def _reply(content: bytes, seconds: float, url: str) -> Reply:
-    try:
-        body = parse_document(content)
-        usage = body["usage"]
-        answers = {str(question_id): dict(answer) for question_id, answer in body["answers"].items()}
-        return Reply(
-            model=str(body["model"]),
-            answers=answers,
-            input_tokens=int(usage["input_tokens"]),
-            output_tokens=int(usage["output_tokens"]),
-            seconds=seconds,
-        )
-    except (RequestError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise StartupError(f"{url} answered 200 with something that is no answer of this API: {error}") from None
+    async with open_server(url, api_key=api_key, seconds=seconds, concurrency=concurrency) as server:
+        if model is None and server.path == DECISIONS:
+            model = await server.first_model()
+        yield HttpAsker(server, orders, model)

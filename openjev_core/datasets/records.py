@@ -8,7 +8,8 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core.datasets.askers import Asker, Refused, Reply, retried
+from openjev_core.client.server import Refused
+from openjev_core.datasets.askers import Asker, Reply, retried
 from openjev_core.datasets.checked_rows import CheckedQuestion, CheckedRows
 from openjev_core.datasets.reorderings import REVERSED, SHUFFLED, reorderings
 from openjev_core.datasets.rows import Row

@@ -160,7 +160,7 @@ def test_columns_can_be_mapped(openjev, tmp_path, monkeypatch):
         (lines(rows(1)), ("--run", "data.jsonl"), "DATA and --run are both data.jsonl"),
         (lines(rows(1)), ("--out", "table.xlsx"), "table.xlsx: an export ends in one of"),
         (lines(rows(1)), ("--concurrency", "17"), "--concurrency 17: a model in this process takes up to 16"),
-        (lines(rows(1)), ("--url", "http://x", "--model", "m"), "--model configures a model in this process"),
+        (lines(rows(1)), ("--url", "http://x", "--profile", "m"), "--profile configures a model in this process"),
         (lines(rows(1)), ("--compare", "a", "b"), "--compare takes the files of two runs and no DATA"),
         (lines(rows(1)), ("--questions", "none.json"), "none.json: cannot be read"),
         (lines(rows(1)), ("--orders", "0"), "--orders: expected an integer from 1 up, or full, found '0'"),

@@ -10,8 +10,9 @@ import pytest
 import stamina
 
 from openjev_core import StartupError
-from openjev_core.datasets import askers
-from openjev_core.datasets.askers import ATTEMPTS, HttpAsker, Refused, open_http
+from openjev_core.client import server as server_client
+from openjev_core.client.server import ATTEMPTS, SYSTEMONE, Refused, Server
+from openjev_core.datasets.askers import HttpAsker, open_http
 from openjev_core.datasets.rows import Row
 from openjev_core.datasets.runs import open_run, read_run, run_rows
 from openjev_core.errors import BackendUnavailable
@@ -42,7 +43,8 @@ def ask(*replies, orders=None):
     async def run():
         transport = httpx.MockTransport(handler)
         async with httpx.AsyncClient(base_url="http://server", transport=transport) as client:
-            return await HttpAsker(client, "http://server", orders, 0.2).ask("Ein Zustand: ü", QUESTIONS)
+            server = Server(client, "http://server", SYSTEMONE, 0.2)
+            return await HttpAsker(server, orders).ask("Ein Zustand: ü", QUESTIONS)
 
     try:
         return asyncio.run(run()), seen
@@ -155,7 +157,7 @@ def test_another_server_is_recognised(body):
 
 
 def test_an_answer_without_an_end_is_not_read_to_it(monkeypatch):
-    monkeypatch.setattr(askers, "MOST_REPLY_BYTES", 1000)
+    monkeypatch.setattr(server_client, "MOST_REPLY_BYTES", 1000)
     read = []
 
     async def endless():
@@ -198,7 +200,8 @@ def test_an_address_has_a_scheme(url):
 def test_the_route_may_be_in_the_address(url):
     async def run():
         async with open_http(url, orders=None, api_key="secret", seconds=1, concurrency=1) as asker:
-            return str(asker.client.base_url), asker.client.headers["authorization"]
+            http = asker.server.client
+            return str(http.base_url), http.headers["authorization"]
 
     assert ("http://server", "Bearer secret") == asyncio.run(run())
 

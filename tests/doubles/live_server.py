@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from attrs import frozen
 from toy_model import ToyBackend, toy_model
@@ -81,6 +81,7 @@ def live_server(*, registry=None, backend=None, tracing=None, **settings):
     try:
         yield found["server"]
     finally:
-        found["server"].stop()
+        with suppress(RuntimeError):  # the loop is closed where the test has stopped the server
+            found["server"].stop()
         thread.join(20)
         assert not thread.is_alive()
