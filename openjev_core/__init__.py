@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from openjev_core.asking import Asking
 from openjev_core.engine_type import EngineStart, EngineType
 from openjev_core.errors import (
     BackendError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from openjev_core.engine.opening import open_engine
     from openjev_core.engine.sync import SyncEngine
     from openjev_core.plugins.registry import Registry, load_registry, registry_of
+    from openjev_core.plugins.structuring import QuestionConverter
     from openjev_core.prompts.model import prompt_model
     from openjev_core.reader import Model
     from openjev_core.settings import Settings, load_settings
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTRACT_VERSION",
     "Address",
+    "Asking",
     "Backend",
     "BackendError",
     "ChatTemplate",
@@ -64,6 +67,7 @@ __all__ = [
     "OpenJevError",
     "Option",
     "PluginError",
+    "QuestionConverter",
     "QuestionType",
     "Readout",
     "Registry",
@@ -93,6 +97,7 @@ _ON_FIRST_USE = {
     "Evaluation": "engine.evaluation",
     "LoadedModel": "backends.protocol",
     "Model": "reader",
+    "QuestionConverter": "plugins.structuring",
     "Registry": "plugins.registry",
     "Settings": "settings",
     "SyncEngine": "engine.sync",

@@ -16,9 +16,8 @@ from typing import Any, Literal
 
 from attrs import frozen
 
+from openjev_core.asking import Asking
 from openjev_core.datasets.places import listed
-from openjev_core.engine.asking import Asking
-from openjev_core.engine.plan import check_readout
 from openjev_core.errors import PluginError, RequestError
 from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.question import Distribution, QuestionType, Readout
@@ -150,11 +149,8 @@ def shape_of(question: Any, converter: QuestionConverter) -> Shape:
     """
     question_type, structured = converter.question(question)
     asking = Asking(question_type, structured)
-    readouts = []
     with closing(asking):
-        for readout in asking.pull():
-            check_readout(question_type, readout, max_answers=None)
-            readouts.append(readout)
+        readouts = list(asking.pull())
     if asking.waits:
         msg = f"what a {question_type.name} question asks depends on what is read, so no label can be compared with it"
         raise RequestError.at((), msg)

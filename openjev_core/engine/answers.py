@@ -7,8 +7,8 @@ from typing import Any
 
 from attrs import frozen
 
+from openjev_core.asking import Asking
 from openjev_core.distribution import ConfidenceFormula, average_orders, confidence, mean_mass, spread
-from openjev_core.engine.asking import Asking
 from openjev_core.engine.request import Request
 from openjev_core.engine.scores import Priors, Readings, ReadReadout, Scorer
 from openjev_core.errors import PluginError

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from openjev_core.asking import asked_of
 from openjev_core.calibration import Calibration, digest
-from openjev_core.engine.asking import asked_of
 from openjev_core.errors import StartupError
 from openjev_core.plugins.registry import Registry
 from openjev_core.prompts.chat import ANSWER, question_turn

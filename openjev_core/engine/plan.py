@@ -8,15 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from attrs import frozen
 
-from openjev_core.engine.asking import Asking
+from openjev_core.asking import Asking
 from openjev_core.engine.request import Question, Request, Requests
 from openjev_core.errors import PluginError, Problem, RequestError
 from openjev_core.orders import Orders, check_available, orders_of
-from openjev_core.question import Distribution, Option, QuestionType, Readout
+from openjev_core.question import Distribution
 from openjev_core.reader import PlannedReadout, PreparedQuestion, Reader, Session
 
 MAX_CERTAIN = 1000
@@ -76,7 +75,10 @@ class Planner:
         """
         started = time.perf_counter()
         session = self.reader.session(request.state)
-        asking = {name: Asking(question.type, question.value) for name, question in request.questions.items()}
+        asking = {
+            name: Asking(question.type, question.value, self.max_answers)
+            for name, question in request.questions.items()
+        }
         prepared = self.ask_on(request, Prepared(session, {}, asking, {}, time.perf_counter() - started), {})
         if request.asks_for_orders and not prepared.asking:
             readouts = (one.planned.readout for question in prepared.questions.values() for one in question.readouts)
@@ -135,7 +137,7 @@ class Planner:
         earlier = question.prepared_in(orders) if not distributions else None
         asked = asking.readouts
         try:
-            prepared = session.prepare(question.type, plan(asking, orders, self.max_answers, distributions), earlier)
+            prepared = session.prepare(question.type, plan(asking, orders, distributions), earlier)
         except RequestError as error:
             if not distributions:
                 raise
@@ -156,15 +158,12 @@ def closed_on_error(prepared: Prepared) -> Iterator[None]:
         raise
 
 
-def plan(
-    asking: Asking, orders: Orders, max_answers: int, distributions: Sequence[Distribution] = ()
-) -> Iterator[PlannedReadout]:
+def plan(asking: Asking, orders: Orders, distributions: Sequence[Distribution] = ()) -> Iterator[PlannedReadout]:
     """A question's next round of readouts and the orders of their options, one readout at a time.
 
     Args:
         asking: Gives them.
         orders: How many orders each is read in.
-        max_answers: Options in a readout.
         distributions: Those that the type waits for; none in the first round.
 
     Raises:
@@ -172,7 +171,6 @@ def plan(
         PluginError: The type broke its contract.
     """
     for readout in asking.pull(distributions):
-        check_readout(asking.type, readout, max_answers)
         planned = PlannedReadout(readout, orders_of(readout, orders))
         asking.certain += not planned.orders
         if asking.certain > MAX_CERTAIN:
@@ -185,59 +183,6 @@ def plan(
 
 def so_far(error: RequestError, rounds: int, readouts: int) -> RequestError:
     """The same problems, each with how far a type that asks on had come."""
-    came = f"; the question had asked {readouts} readouts in {rounds} round{'s' * (rounds != 1)} before"
+    asked, read = (f"{count} {what}{'s' * (count != 1)}" for count, what in ((readouts, "readout"), (rounds, "round")))
+    came = f"; the question had asked {asked} in {read} before"
     return RequestError([Problem(problem.loc, problem.msg + came, problem.type) for problem in error.problems])
-
-
-def check_readout(question_type: QuestionType[Any, Any], readout: object, max_answers: int | None) -> None:
-    """Hold a readout to the contract.
-
-    Args:
-        question_type: Its type.
-        readout: What the type gave.
-        max_answers: How many options it may have; ``None`` where whoever answers has a limit of their own.
-
-    Raises:
-        RequestError: The question asks for too few or too many options.
-        PluginError: The type's own fault.
-    """
-    name = question_type.name
-    if not isinstance(readout, Readout):
-        rule = f"readouts gave a {type(readout).__name__}, not a Readout or a sequence of them"
-        raise PluginError(name, rule)
-    if not isinstance(readout.loc, tuple) or not all(isinstance(part, (str, int)) for part in readout.loc):
-        raise PluginError(name, "a readout's loc is no tuple of field names and positions")
-    if not isinstance(readout.text, str) or readout.text != readout.text.strip():
-        raise PluginError(name, "a readout's text is no string without outer white space")
-    if not isinstance(readout.options, tuple):
-        raise PluginError(name, f"a readout's options are a {type(readout.options).__name__}, not a tuple of Option")
-    if not all(isinstance(option, Option) and isinstance(option.text, str) for option in readout.options):
-        raise PluginError(name, "a readout's options are not all Option records with a text")
-    count = len(readout.options)
-    if count < 1 or (max_answers is not None and count > max_answers):
-        accepted = "1 or more options" if max_answers is None else f"1 to {max_answers} options (max_answers)"
-        msg = f"a {name} question takes {accepted}, found {count}"
-        raise RequestError.at(readout.loc, msg, "option_count")
-    check_keys_and_labels(question_type, readout)
-
-
-def check_keys_and_labels(question_type: QuestionType[Any, Any], readout: Readout) -> None:
-    """Hold what tells a readout's options apart to the contract.
-
-    Raises:
-        PluginError: Two options share a key or label, or a label is not declared.
-    """
-    name, count = question_type.name, len(readout.options)
-    try:
-        keys = {option.key for option in readout.options}
-    except TypeError:
-        raise PluginError(name, "an option's key cannot be hashed") from None
-    if len(keys) != count:
-        raise PluginError(name, "two options of a readout have one key")
-    own = [option.label for option in readout.options if option.label is not None]
-    if not own:
-        return
-    if len(own) != count or len(set(own)) != count:
-        raise PluginError(name, "a readout's options have own labels in part, or one label twice")
-    if undeclared := sorted(set(own) - set(question_type.labels)):
-        raise PluginError(name, f"a readout uses labels that the type does not declare: {', '.join(undeclared)}")

@@ -15,9 +15,8 @@ from typing import Any
 import attrs
 from attrs import frozen
 
+from openjev_core.asking import asked_of
 from openjev_core.backends.protocol import Tokenizer
-from openjev_core.engine.asking import asked_of
-from openjev_core.engine.plan import check_readout
 from openjev_core.errors import OpenJevError, PluginError, RequestError
 from openjev_core.plugins.contract import type_fault
 from openjev_core.plugins.problems import raised
@@ -299,10 +298,9 @@ def _asked(question_type: QuestionType[Any, Any], question: Any, shape: Shape) -
     """Every readout that a type asks for where distributions have a shape, held to the contract."""
 
     def read(readout: Readout, index: int) -> Distribution:
-        check_readout(question_type, readout, MAX_ANSWERS)
         return distribution_of(readout, shape(len(readout.options), index))
 
-    return list(asked_of(question_type, question, read, MAX_READOUTS))
+    return list(asked_of(question_type, question, read, MAX_READOUTS, MAX_ANSWERS))
 
 
 def _valid(question_type: QuestionType[Any, Any], example: Any, shape: Shape) -> list[Distribution]:

@@ -16,9 +16,9 @@ from typing import Any
 
 from attrs import frozen
 
+from openjev_core.asking import Asking
 from openjev_core.backends.protocol import Branch, ChatTemplate, LoadedModel, Reading
 from openjev_core.distribution import confidence
-from openjev_core.engine.asking import Asking
 from openjev_core.engine.engine import Engine, engine_for
 from openjev_core.engine.plan import plan
 from openjev_core.plugins.registry import Registry, registry_of
@@ -183,12 +183,12 @@ def rendered_prompts(
     """
     engine = scripted_engine(question_type)
     session = engine.reader.session(state)
-    asking = Asking(question_type, question)
+    asking = Asking(question_type, question, engine.limits.max_answers_per_question)
     found: list[Distribution] = []
     parts: list[str] = []
     with closing(asking):
         while not asking.rounds or asking.waits:
-            planned = plan(asking, 1, engine.limits.max_answers_per_question, found[len(found) - asking.waits :])
+            planned = plan(asking, 1, found[len(found) - asking.waits :])
             prepared = session.prepare(question_type, planned)
             shown = session.shown({"question": prepared})
             if asking.rounds > 1 and prepared.readouts:

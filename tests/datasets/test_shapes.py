@@ -170,14 +170,18 @@ def test_two_outcomes_with_one_answer_are_told_apart_by_their_keys():
 
     def reduce(question, distributions):
         top = distributions[0].top.key
-        return openjev_choice.ChoiceAnswer(choice=top if top == "yes" else None, probabilities={}, confidence=1.0)
+        return Abstaining(choice=top if top == "yes" else None)
 
     @frozen(kw_only=True)
     class Ask:
         pass
 
+    @frozen(kw_only=True)
+    class Abstaining:
+        choice: str | None
+
     kind = QuestionType(
-        name="ask", summary="May abstain.", api=1, question=Ask, answer=openjev_choice.ChoiceAnswer,
+        name="ask", summary="May abstain.", api=1, question=Ask, answer=Abstaining,
         readouts=readouts, reduce=reduce,
     )  # fmt: skip
     found = shape_of({"type": "ask"}, QuestionConverter(registry_of(kind)))

@@ -143,7 +143,7 @@ def test_it_refuses_names(tmp_path, name, complaint):
     assert ["taken"] == [path.name for path in tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("name", ["openjev-tags", "openjev-rank", "openjev-number", "openjev-abstain"])
+@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("openjev-*")))
 @pytest.mark.integration
 def test_an_example_in_a_fresh_environment(name, tmp_path):
     """Installed with its dependencies beside openjev, its own tests pass and it is checked and listed."""

@@ -7,7 +7,7 @@ import pytest
 from openjev_tags import TAGS, Tags
 
 from openjev_core import RequestError
-from openjev_core.engine.asking import Asking
+from openjev_core.asking import Asking
 from openjev_core.engine.plan import plan
 from openjev_core.testing import check_question_type, rendered_prompts
 
@@ -50,7 +50,7 @@ def test_tags_share_the_instructions(openjev_engine: Any) -> None:
     engine = openjev_engine(TAGS)
 
     question = Tags(instructions="A long question. " * 5, criteria=criteria)
-    prepared = engine.reader.session("").prepare(TAGS, plan(Asking(TAGS, question), orders=1, max_answers=64))
+    prepared = engine.reader.session("").prepare(TAGS, plan(Asking(TAGS, question), orders=1))
 
     assert len("A long question. " * 5 + "\n  Tag: ") == prepared.shared
 
