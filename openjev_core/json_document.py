@@ -6,6 +6,7 @@ numbers too large for a double, lone surrogates, invalid UTF-8, nesting that exi
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
@@ -16,6 +17,9 @@ from openjev_core.errors import Loc, RequestError
 
 MAX_DEPTH = 64
 MAX_DIGITS = 4000
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""The byte order marks of UTF-16. UTF-32's little-endian one begins alike; without a mark, JSON's first characters have
+a zero byte each."""
 SURROGATE = re.compile("[\ud800-\udfff]")
 ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 """How a surrogate, paired or not, gets into a JSON document: valid UTF-8 holds none."""
@@ -32,6 +36,8 @@ def parse_document(data: bytes, what: str = "the body") -> Any:
         RequestError: It is not one, or holds something that cannot be kept as it is. ``loc`` is the path in the
             document where that is known.
     """
+    if data.startswith(UTF_16_MARKS) or b"\0" in data[:4]:
+        raise _invalid(f"{what} is UTF-16 or UTF-32; send UTF-8")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -47,6 +53,8 @@ def parse_document(data: bytes, what: str = "the body") -> Any:
             object_pairs_hook=_object,
         )
     except json.JSONDecodeError as error:
+        if not text.strip():
+            raise _invalid(f"{what} is not JSON: it is empty") from None
         raise _invalid(f"{what} is not JSON: {error.msg} at line {error.lineno} column {error.colno}") from None
     except RecursionError:
         raise _too_deep(what) from None

@@ -40,8 +40,13 @@ from openjev_core.engine.engine import Engine
 from openjev_core.errors import MethodNotAllowed, NotFound, OpenJevError, StartupError, Unauthorized
 from openjev_core.settings import Settings, is_loopback
 
-MEANT = frozenset({"systemone", "decisions", "models", "limits"})
-"""Last parts of paths that clients get wrong by a level, as ``/systemone`` or ``/v1/v1/systemone``."""
+MEANT = {
+    **{name: f"/v1/{name}" for name in ("systemone", "decisions", "models", "limits")},
+    **dict.fromkeys(("health", "healthz", "ready", "readyz"), "/health"),
+    **dict.fromkeys(("live", "livez"), "/health/live"),
+    **{name: f"/{name}" for name in ("metrics", "docs", "openapi.json")},
+}
+"""Last parts of paths that clients get wrong by a level or a slash, as ``/v1/v1/systemone``, or that probes ask for."""
 
 MCP = "/mcp"
 """Where agents are offered tools."""
@@ -248,6 +253,6 @@ async def answer_unrouted(request: Request, refusal: HTTPException) -> Response:
 
 
 def hint_for(path: str) -> str:
-    """The route that a path one level off was meant for, as a part of a sentence; empty where none is likely."""
-    name = path.rstrip("/").rpartition("/")[2]
-    return f"did you mean /v1/{name}? " if name in MEANT else ""
+    """The route that a path like it was meant for, as a part of a sentence; empty where none is likely."""
+    meant = MEANT.get(path.rstrip("/").rpartition("/")[2].lower())
+    return f"did you mean {meant}? " if meant else ""

@@ -125,6 +125,9 @@ CODINGS: dict[str, tuple[Callable[[], Decoder], int]] = {
 }
 """Content coding to the maker of a decoder for one member, and to the most members that a body may have."""
 
+MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+"""What compressed data begins with, where that can be no JSON."""
+
 
 async def read_body(request: Request, room: Room, *, limit: int, seconds: float) -> bytes:
     """The whole body of a request, decompressed.
@@ -167,7 +170,12 @@ async def read_body(request: Request, room: Room, *, limit: int, seconds: float)
         raise BodyTimeout(f"the body did not arrive within {seconds:g} seconds") from None
     finally:
         room.leave(arrival)
-    return bytes(received) if coding is None else decompressed(bytes(received), coding, limit)
+    body = bytes(received)
+    if coding is not None:
+        return decompressed(body, coding, limit)
+    if unsaid := next((name for magic, name in MAGIC.items() if body.startswith(magic)), None):
+        raise MalformedBody(f"the body is {unsaid} data, and no header says so; send Content-Encoding: {unsaid}")
+    return body
 
 
 def content_coding(content_encoding: str) -> str | None:
@@ -177,7 +185,8 @@ def content_coding(content_encoding: str) -> str | None:
         UnsupportedBody: It names a coding that is not read, or several.
     """
     codings = [word.strip().lower() for word in content_encoding.split(",")]
-    codings = [coding for coding in codings if coding not in ("", "identity")]
+    # Recipients take the name that gzip had once for it (RFC 9110, 8.4.1.3).
+    codings = ["gzip" if coding == "x-gzip" else coding for coding in codings if coding not in ("", "identity")]
     if not codings:
         return None
     if len(codings) > 1 or codings[0] not in CODINGS:
@@ -199,6 +208,8 @@ def decompressed(data: bytes, coding: str, limit: int) -> bytes:
         BodyTooLarge: It expands to more.
         MalformedBody: It is not of this coding, is cut short, or goes on after its end.
     """
+    if data.lstrip().startswith((b"{", b"[")):
+        raise MalformedBody(f"the body is plain JSON, and its header says {coding}; leave Content-Encoding out")
     make_decoder, most = CODINGS[coding]
     members: list[bytes] = []
     room = limit

@@ -44,7 +44,9 @@ def json_name(value: Any) -> str:
 
 def mismatch(expected: str, value: Any) -> RequestError:
     """The error of a value that is not of the expected kind."""
-    return RequestError.at((), f"expected {expected}, found {json_name(value)}", "type_error")
+    twice = isinstance(value, str) and value.lstrip().startswith(("{", "[")) and not expected.startswith("a string")
+    hint = " that holds JSON; was it encoded twice?" if twice else ""
+    return RequestError.at((), f"expected {expected}, found {json_name(value)}{hint}", "type_error")
 
 
 def complaint_of(error: BaseException) -> str:

@@ -7,6 +7,7 @@ import tracemalloc
 import zlib
 
 import pytest
+from live_server import live_server
 from raw_http import exchange, post, request
 
 from openjev_core.api import body
@@ -22,6 +23,7 @@ CODED = {
     "gzip": gzip.compress,
     "deflate": zlib.compress,
     " GZIP ": gzip.compress,
+    "x-gzip": gzip.compress,
     "identity, zstd": zstd.compress,
     "identity": bytes,
     "": bytes,
@@ -35,7 +37,8 @@ def test_a_coded_body_is_read(server, coding):
 
 
 @pytest.mark.parametrize(
-    "coding", ["br", "x-gzip", "compress", "gzip, zstd", "gzip, gzip", "zstd;q=1", "../../etc", "\xff"]
+    "coding",
+    ["br", "compress", "utf-8", "none", "aws-chunked", "gzip, zstd", "gzip, gzip", "zstd;q=1", "../../etc", "\xff"],
 )
 def test_another_coding_is_a_415_that_says_which_are_read(server, coding):
     reply = exchange(server, post(BODY, headers=[f"Content-Encoding: {coding}"]))
@@ -59,6 +62,32 @@ def test_corrupt_data_is_a_400(server, coding, damage):
     reply = exchange(server, post(damage(CODED[coding](BODY)), headers=[f"Content-Encoding: {coding}"]))
     assert 400 == reply.status, reply.body
     assert "malformed_body" == reply.json["detail"]["error_type"]
+
+
+@pytest.fixture(scope="module")
+def every_wire():
+    """A server with agents' tools as well."""
+    with live_server(mcp=True) as running:
+        yield running
+
+
+@pytest.mark.parametrize("path", ["/v1/systemone", "/v1/decisions", "/mcp"])
+def test_a_header_that_a_proxy_left_or_took_away_is_named(every_wire, path):
+    """Some decompress a body and leave the header, some compress one and write none."""
+
+    def said(data, *headers):
+        reply = exchange(every_wire, post(data, path=path, headers=headers))
+        assert 400 == reply.status
+        return reply.json.get("detail", reply.json.get("error"))["message"]
+
+    for coding in ("zstd", "gzip", "deflate"):
+        assert f"the body is plain JSON, and its header says {coding}; leave Content-Encoding out" == said(
+            b" \n" + BODY, f"Content-Encoding: {coding}"
+        )
+    for coding in ("zstd", "gzip"):
+        assert f"the body is {coding} data, and no header says so; send Content-Encoding: {coding}" == said(
+            CODED[coding](BODY)
+        )
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])

@@ -57,6 +57,13 @@ def test_models_have_one_label_in_the_metrics(named):
         ("/v1/v1/systemone", "/v1/systemone"),
         ("/decisions", "/v1/decisions"),
         ("/v1/v1/models/", "/v1/models"),
+        ("/V1/SystemOne", "/v1/systemone"),
+        ("//v1/systemone", "/v1/systemone"),
+        ("/health/", "/health"),
+        ("/healthz", "/health"),
+        ("/readyz", "/health"),
+        ("/livez", "/health/live"),
+        ("/metrics/", "/metrics"),
     ],
 )
 def test_a_path_one_level_off_is_told_the_route(named, path, meant):

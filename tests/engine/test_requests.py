@@ -65,6 +65,8 @@ WRONG = [
     (document(x_orders=True), [("x_orders",)], "expected an integer from 1 up, or full"),
     (document(x_orders="some"), [("x_orders",)], "expected an integer from 1 up, or full"),
     (document(x_partial="yes"), [("x_partial",)], "expected true or false, found a string"),
+    (compact(document()), [()], "questions, found a string that holds JSON; was it encoded twice?"),
+    (document(questions="{}"), [("questions",)], "questions, found a string that holds JSON; was it encoded twice?"),
     (
         document(model=1, state=1, questions=1, x_partial=1),
         [("model",), ("state",), ("questions",), ("x_partial",)],

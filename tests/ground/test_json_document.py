@@ -13,7 +13,6 @@ from openjev_core import RequestError
 from openjev_core.json_document import MAX_DEPTH, compact, document_of, parse_document
 
 REFUSED = [
-    (b"", (), "not JSON", "json_invalid"),
     (b'{"a": 1', (), "line 1 column 8", "json_invalid"),
     (b"{'a': 1}", (), "not JSON", "json_invalid"),
     (b"[1,]", (), "not JSON", "json_invalid"),
@@ -23,8 +22,13 @@ REFUSED = [
     (b"\xff", (), "not valid UTF-8", "json_invalid"),
     (b'{"a": "\xed\xa0\x80"}', (), "at byte 7", "json_invalid"),
     (b"\xef\xbb\xbf{}", (), "byte order mark", "json_invalid"),
-    ("{}".encode("utf-16"), (), "not valid UTF-8", "json_invalid"),
     (b'{"a": NaN}', (), "NaN is not JSON", "json_invalid"),
+    (b"", (), "the body is not JSON: it is empty", "json_invalid"),
+    (b" \r\n", (), "the body is not JSON: it is empty", "json_invalid"),
+    *(
+        ('{"a": 1}'.encode(encoding), (), "the body is UTF-16 or UTF-32; send UTF-8", "json_invalid")
+        for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be")
+    ),
     (b"[Infinity]", (), "Infinity is not JSON", "json_invalid"),
     (b"[-Infinity]", (), "-Infinity is not JSON", "json_invalid"),
     (b"[1e999]", (), "too large for a double", "json_invalid"),
