@@ -86,8 +86,10 @@ class HttpClient:
 
         Raises:
             Unreachable: No connection can be made.
-            BackendUnavailable: The server breaks off.
+            BackendUnavailable: The server breaks off, or the connections are closed.
         """
+        if self._session.closed:
+            raise BackendUnavailable(f"the connections to {self.server} are closed")
         try:
             try:
                 return await self._exchange(method, url, body, headers)
@@ -101,8 +103,10 @@ class HttpClient:
         except aiohttp.ClientError as error:
             raise BackendUnavailable(failure_text(self.server, error)) from None
 
-    async def send_within(self, seconds: float, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-        """As :meth:`send`, in so many seconds.
+    async def send_within(
+        self, seconds: float | None, method: str, path: str, body: bytes | None = None
+    ) -> tuple[int, bytes]:
+        """As :meth:`send`, in so many seconds; without a limit for ``None``.
 
         Raises:
             BackendUnavailable: As for :meth:`send`.

@@ -108,9 +108,8 @@ async def test_a_cancelled_evaluation_is_broken_off_in_the_server(monkeypatch):
 
 async def tokens_read(model):
     """Prompt tokens that the server has computed."""
-    client = model.backend.client
-    page = await client._http.get("/metrics")
-    (line,) = [line for line in page.text.splitlines() if line.startswith("llamacpp:prompt_tokens_total ")]
+    _, page = await model.backend.client.http.send_within(30, "GET", "metrics")
+    (line,) = [line for line in page.decode().splitlines() if line.startswith("llamacpp:prompt_tokens_total ")]
     return int(line.split()[1])
 
 

@@ -55,7 +55,8 @@ class TestARunningServer:
     async def test_stays_up_when_it_is_closed(self, demo_engine):
         server = demo_engine.server
         await opened(connect=server.url, backend_api_key=server.api_key)
-        assert {"status": "ok"} == await LlamaCppClient(server.url).get("/health", seconds=30)
+        async with httpx.AsyncClient(timeout=30) as client:
+            assert {"status": "ok"} == (await client.get(f"{server.url}/health")).json()
 
     async def test_with_another_key_is_refused(self, demo_engine):
         with pytest.raises(StartupError, match="OPENJEV_BACKEND_API_KEY must be the server's --api-key"):
@@ -87,14 +88,17 @@ MODELS = {"data": [{"id": "/models/judge.gguf", "meta": {"n_vocab": 100, "n_ctx_
 def server_with(*, props=PROPS, models=MODELS, health=()):
     """A client of a server that answers with these pages."""
     left = list(health)
+    pages = {"props": props, "v1/models": models, "health": {"status": "ok"}}
 
-    def handle(request):
-        pages = {"/props": props, "/v1/models": models, "/health": {"status": "ok"}}
-        if request.url.path == "/health" and left:
-            return left.pop(0)
-        return httpx.Response(200, content=json.dumps(pages[request.url.path]))
+    class Server:
+        url = "http://llama"
 
-    return LlamaCppClient("http://llama", transport=httpx.MockTransport(handle))
+        async def send_within(self, _seconds, _method, path, _body):
+            if path == "health" and left:
+                return left.pop(0)
+            return 200, json.dumps(pages[path]).encode()
+
+    return LlamaCppClient(Server())
 
 
 class TestProps:
@@ -139,21 +143,20 @@ class TestProps:
             await read_props(server_with(props=props, models=models))
 
 
-def loading():
-    return httpx.Response(503, json={"error": {"message": "Loading model"}})
+LOADING = 503, b'{"error": {"message": "Loading model"}}'
 
 
 async def test_a_server_that_loads_its_model_is_waited_for(monkeypatch):
     monkeypatch.setattr("openjev_core.backends.llamacpp.model.LOADING_POLL", 0)
     said = []
-    await wait_until_loaded(server_with(health=[loading(), loading()]), 30, said.append)
+    await wait_until_loaded(server_with(health=[LOADING] * 2), 30, said.append)
     assert ["waiting for the llama-server at http://llama to load its model"] == said
 
 
 async def test_a_server_that_loads_for_ever_is_given_up(monkeypatch):
     monkeypatch.setattr("openjev_core.backends.llamacpp.model.LOADING_POLL", 0.001)
     with pytest.raises(StartupError, match=r"not ready within 0\.02 s \(OPENJEV_STARTUP_TIMEOUT\)"):
-        await wait_until_loaded(server_with(health=[loading()] * 10_000), 0.02, lambda _: None)
+        await wait_until_loaded(server_with(health=[LOADING] * 10_000), 0.02, lambda _: None)
 
 
 class TestFiles:

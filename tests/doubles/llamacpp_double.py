@@ -13,13 +13,13 @@ import random
 from collections.abc import Callable
 from typing import Any, Literal
 
-import httpx
+from openjev_core.errors import DeadlineExceeded
 
 Alter = Callable[[dict[str, Any]], None]
 
 
 class LlamaCppDouble:
-    """Takes ``POST /completion`` and ``GET /health``.
+    """Takes ``POST /completion`` and ``GET /health``, in the place of an :class:`HttpClient`.
 
     Attributes:
         keeps: What a slot keeps of its cache for a new prompt: ``agreeing``, all that the two agree in; ``whole``, the
@@ -28,7 +28,8 @@ class LlamaCppDouble:
         computed: Tokens computed so far.
         hold: Completions wait for it when it is set.
         alter: Changes an answer before it is sent.
-        too_late: Raised instead of an answer, as by a client that no longer waits.
+        too_late: No answer comes in time.
+        health: The page of that name.
     """
 
     def __init__(self, *, keeps: Literal["agreeing", "whole", "nothing"] = "agreeing") -> None:
@@ -37,30 +38,30 @@ class LlamaCppDouble:
         self.computed = 0
         self.hold: asyncio.Event | None = None
         self.alter: Alter = lambda _: None
-        self.too_late: httpx.TimeoutException | None = None
+        self.too_late = False
+        self.health = b'{"status": "ok"}'
         self._caches: dict[int, list[tuple[int, int]]] = {}
-
-    @property
-    def transport(self) -> httpx.MockTransport:
-        return httpx.MockTransport(self.handle)
 
     def foreign_call(self, slot: int, prompt: list[int]) -> None:
         """What another client of the server does to a slot."""
         self._caches[slot] = [(token, 0) for token in prompt]
 
-    async def handle(self, request: httpx.Request) -> httpx.Response:
-        if request.url.path == "/health":
-            return httpx.Response(200, json={"status": "ok"})
-        body = json.loads(request.content)
-        self.asked.append(body)
+    async def send_within(self, seconds: float | None, _method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+        if path == "health":
+            return 200, self.health
+        asked = json.loads(body)
+        self.asked.append(asked)
         await asyncio.sleep(0)  # others get their turn, as while a true server computes
         if self.hold is not None:
             await self.hold.wait()
-        if self.too_late is not None:
-            raise self.too_late
-        answer = self.complete(body)
+        if self.too_late:
+            raise DeadlineExceeded(f"llama.cpp did not answer within {seconds} s")
+        answer = self.complete(asked)
         self.alter(answer)
-        return httpx.Response(200, json=answer)
+        return 200, json.dumps(answer).encode()
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
 
     def complete(self, body: dict[str, Any]) -> dict[str, Any]:
         prompt, cache = body["prompt"], self._caches.get(body["id_slot"], [])

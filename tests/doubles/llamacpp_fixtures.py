@@ -9,8 +9,9 @@ import anyio.from_thread
 import pytest
 from attrs import frozen
 
+from openjev_core.backends.http_client import HttpClient
 from openjev_core.backends.llamacpp import LlamaCppTokenizer
-from openjev_core.backends.llamacpp.client import LlamaCppClient, Vocabulary
+from openjev_core.backends.llamacpp.client import SERVER, LlamaCppClient, Vocabulary
 from openjev_core.backends.llamacpp.embedded import EmbeddedServer, default_threads, start_embedded
 from openjev_core.backends.llamacpp.gguf import GgufHeader, read_header
 from openjev_core.backends.llamacpp.model import served_model
@@ -55,7 +56,7 @@ async def demo_model(demo_engine: DemoEngine) -> AsyncIterator[LoadedModel]:
     """The demo model, for one async test: connections belong to a test's event loop, the engine to all."""
     server = demo_engine.server
     async with AsyncExitStack() as resources:
-        client = LlamaCppClient(server.url, server.api_key)
+        client = LlamaCppClient(HttpClient(SERVER, server.url, server.api_key))
         resources.push_async_callback(client.aclose)
         yield await served_model(
             client, server.api_key, Settings(), resources, file=demo_engine.file, header=demo_engine.header

@@ -124,7 +124,7 @@ class LlamaCppBackend:
             slot.calls.release()
 
     async def _check_that_it_answers(self) -> None:
-        answer = await self.client.get("/health", seconds=CHECK_TIMEOUT)
+        answer = await self.client.get("health", seconds=CHECK_TIMEOUT)
         if answer.get("status") != "ok":
             raise BackendUnavailable("llama.cpp is busy, and its /health does not say ok")
 

@@ -6,53 +6,92 @@ Completions are awaited on the event loop; ``/tokenize`` and ``/detokenize`` are
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import httpx
+import msgspec
 import orjson
+from attrs import frozen
+from msgspec import Meta, Struct
 
+from openjev_core.backends.http_client import OK, HttpClient
 from openjev_core.backends.protocol import Reading
-from openjev_core.errors import BackendError, BackendUnavailable
+from openjev_core.backends.replies import decode, refusal
+from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded
 
+SERVER = "llama.cpp"
 LABEL_BIAS = 100.0
 """Added to every label's logit. It lifts the labels above every other token and cancels among them, so the
 probabilities after sampling are the softmax over the labels alone."""
-CONNECT_TIMEOUT = 5.0
 TOKENIZE_TIMEOUT = 30.0
 """Seconds. The server tokenizes 3 MB a second, while it computes."""
 KEEPALIVE = 4.0
 """Seconds that an idle connection is kept: the server closes its own after 5."""
 RESPONSE_FIELDS = ["tokens_evaluated", "tokens_predicted", "timings", "completion_probabilities"]
-OK, UNAUTHORIZED, FORBIDDEN = 200, 401, 403
-WAITING_HELPS = frozenset({429, 502, 503, 504})
-"""A model that is still loading answers 503."""
-MAX_REASON = 500
-"""Characters of a server's error message that are shown."""
-MAX_PROBABILITY = 1.0001
-"""1, with room for the rounding of 32-bit floats."""
+
+Count = Annotated[int, Meta(ge=0)]
+Probability = Annotated[float, Meta(ge=0, le=1.0001)]
+"""1 has room for the rounding of 32-bit floats. A NaN arrives as null, and is refused."""
 
 
+class Timings(Struct):
+    """``prompt_n`` counts the tokens of the prompt that were computed."""
+
+    prompt_n: Count
+
+
+class Candidate(Struct):
+    """A token and its probability after sampling."""
+
+    id: int
+    prob: Probability
+
+
+class Position(Struct):
+    """The candidates for one output token; ``None`` from servers that do not know probabilities after sampling."""
+
+    top_probs: list[Candidate] | None = None
+
+
+class Completion(Struct):
+    """The answer to a completion. ``tokens_evaluated`` counts the whole prompt, what was reused included."""
+
+    tokens_evaluated: Count
+    tokens_predicted: Count
+    timings: Timings
+    completion_probabilities: list[Position] | None = None
+
+
+class Tokens(Struct):
+    """The answer of ``/tokenize``."""
+
+    tokens: list[int]
+
+
+class Text(Struct):
+    """The answer of ``/detokenize``."""
+
+    content: str
+
+
+COMPLETION, TOKENS, TEXT, PAGE = map(msgspec.json.Decoder, (Completion, Tokens, Text, dict[str, Any]))
+
+
+@frozen
 class LlamaCppClient:
     """Completions, and the server's pages about itself.
 
-    Args:
-        url: The server's base address.
-        api_key: Its Bearer key, if it wants one.
-        transport: What sends; httpx's own when ``None``.
+    Attributes:
+        http: The connections.
     """
 
-    def __init__(self, url: str, api_key: str | None = None, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self.url = url.rstrip("/")
-        self._http = httpx.AsyncClient(
-            base_url=self.url,
-            headers=headers(api_key),
-            transport=transport,
-            # The engine limits how long an evaluation may take.
-            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT),
-            limits=httpx.Limits(keepalive_expiry=KEEPALIVE),
-            trust_env=False,
-        )
+    http: HttpClient
+
+    @property
+    def url(self) -> str:
+        """The server's base address."""
+        return self.http.url
 
     async def complete(
         self, prompt: Sequence[int], labels: Sequence[int] = (), *, slot: int, reuse: bool, seconds: float | None = None
@@ -88,31 +127,43 @@ class LlamaCppClient:
                 "post_sampling_probs": True,
                 "logit_bias": [[label, LABEL_BIAS] for label in labels],
             }
-        return parse_completion(await self._send("POST", "/completion", body, seconds=seconds), labels)
+        answer: Completion = await self._send("POST", "completion", COMPLETION, orjson.dumps(body), seconds=seconds)
+        computed = answer.timings.prompt_n
+        if computed > answer.tokens_evaluated:
+            raise BackendError(
+                f"llama.cpp's answer reports {computed} computed tokens of a prompt of {answer.tokens_evaluated}"
+            )
+        return Reading(
+            logprobs=label_logprobs(answer, labels) if labels else (),
+            prompt_tokens=answer.tokens_evaluated,
+            cached_tokens=answer.tokens_evaluated - computed,
+            output_tokens=answer.tokens_predicted,
+        )
 
     async def get(self, path: str, *, seconds: float) -> dict[str, Any]:
-        """The JSON object at ``path``. Raises as :meth:`complete` does."""
-        return await self._send("GET", path, seconds=seconds)
+        """The JSON object at a path, which is given without a leading slash. Raises as :meth:`complete` does."""
+        page: dict[str, Any] = await self._send("GET", path, PAGE, seconds=seconds)
+        return page
 
-    async def _send(self, method: str, path: str, body: Any = None, *, seconds: float | None = None) -> dict[str, Any]:
-        if self._http.is_closed:
-            raise BackendUnavailable(f"the connections to llama.cpp at {self.url} are closed")
-        content = None if body is None else orjson.dumps(body)
-        timeout = httpx.Timeout(seconds, connect=CONNECT_TIMEOUT if seconds is None else min(seconds, CONNECT_TIMEOUT))
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        decoder: msgspec.json.Decoder[Any],
+        body: bytes | None = None,
+        *,
+        seconds: float | None,
+    ) -> Any:
         try:
-            try:
-                response = await self._http.request(method, path, content=content, timeout=timeout)
-            except httpx.RemoteProtocolError:
-                # The server may close an idle connection at the moment when it is used again. Reading twice does no
-                # harm, and a server that is really gone refuses the second attempt.
-                response = await self._http.request(method, path, content=content, timeout=timeout)
-        except (httpx.HTTPError, OSError) as error:
-            raise failure(self.url, error) from error
-        return json_object(response)
+            status, content = await self.http.send_within(seconds, method, path, body)
+        except DeadlineExceeded as error:
+            # It is not the evaluation's own: the server is slow to answer a check, or has yet to load its model.
+            raise BackendUnavailable(str(error)) from None
+        return judged(status, content, decoder, path)
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._http.aclose()
+        await self.http.aclose()
 
 
 class Vocabulary:
@@ -125,9 +176,8 @@ class Vocabulary:
     """
 
     def __init__(self, url: str, api_key: str | None = None, transport: httpx.BaseTransport | None = None) -> None:
-        self.url = url.rstrip("/")
         self._http = httpx.Client(
-            base_url=self.url,
+            base_url=url,
             headers=headers(api_key),
             transport=transport,
             timeout=TOKENIZE_TIMEOUT,
@@ -146,31 +196,29 @@ class Vocabulary:
             BackendError: Its answer holds no token ids.
         """
         body = {"content": pieces, "add_special": False, "parse_special": parse_special}
-        ids = self._post("/tokenize", body).get("tokens")
-        if not isinstance(ids, list) or not all(type(token) is int for token in ids):
-            raise BackendError("llama.cpp's answer to /tokenize holds no token ids")
-        return ids
+        answer: Tokens = self._post("tokenize", body, TOKENS)
+        return answer.tokens
 
     def detokenize(self, ids: Sequence[int]) -> str:
         """The text of ``ids``, control tokens included. Raises as :meth:`tokenize` does."""
-        text = self._post("/detokenize", {"tokens": list(ids)}).get("content")
-        if not isinstance(text, str):
-            raise BackendError("llama.cpp's answer to /detokenize holds no text")
-        return text
+        answer: Text = self._post("detokenize", {"tokens": list(ids)}, TEXT)
+        return answer.content
 
-    def _post(self, path: str, body: Any) -> dict[str, Any]:
+    def _post(self, path: str, body: Any, decoder: msgspec.json.Decoder[Any]) -> Any:
         if self._http.is_closed:
-            raise BackendUnavailable(f"the connections to llama.cpp at {self.url} are closed")
+            raise BackendUnavailable("the connections to llama.cpp are closed")
         content = orjson.dumps(body)
         try:
             try:
                 response = self._http.post(path, content=content)
             except httpx.RemoteProtocolError:
-                # As for completions: an idle connection was closed at the moment when it was used again.
+                # The server may close an idle connection at the moment when it is used again. Tokenizing twice does no
+                # harm, and a server that is really gone refuses the second attempt.
                 response = self._http.post(path, content=content)
         except (httpx.HTTPError, OSError) as error:
-            raise failure(self.url, error) from error
-        return json_object(response)
+            said = str(error) or type(error).__name__
+            raise BackendUnavailable(f"llama.cpp at {self._http.base_url} did not answer: {said}") from error
+        return judged(response.status_code, response.content, decoder, path)
 
     def close(self) -> None:
         """Close the connections."""
@@ -178,118 +226,40 @@ class Vocabulary:
 
 
 def headers(api_key: str | None) -> dict[str, str]:
-    """The headers that every request has."""
+    """The headers that every request of httpx has."""
     fixed = {"content-type": "application/json", "user-agent": "openjev"}
     return fixed if api_key is None else fixed | {"authorization": f"Bearer {api_key}"}
 
 
-class Unreachable(BackendUnavailable):
-    """Nothing listens at the server's address."""
-
-
-def failure(url: str, error: Exception) -> BackendUnavailable:
-    """The error for an exchange that did not end in an answer."""
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        return Unreachable(f"llama.cpp cannot be reached at {url}: {str(error) or type(error).__name__}")
-    if isinstance(error, httpx.TimeoutException):
-        return BackendUnavailable(f"llama.cpp at {url} did not answer in time")
-    return BackendUnavailable(f"llama.cpp at {url} broke off its answer: {str(error) or type(error).__name__}")
-
-
-def json_object(response: httpx.Response) -> dict[str, Any]:
-    """The JSON object in the body of a 200.
+def judged(status: int, content: bytes, decoder: msgspec.json.Decoder[Any], path: str) -> Any:
+    """The body of a 200, decoded.
 
     Raises:
         BackendUnavailable: The status says that the same call may succeed later.
-        BackendError: Any other status, or a body that is no JSON object.
+        BackendError: Any other status, or a body of another shape.
     """
-    try:
-        content = orjson.loads(response.content)
-    except orjson.JSONDecodeError:
-        content = None
-    path = response.request.url.path
-    if response.status_code == OK:
-        if not isinstance(content, dict):
-            raise BackendError(f"llama.cpp's answer to {path} is no JSON object")
-        return content
-    message = f"llama.cpp answered {response.status_code} to {path}: {reason(content, response)}"
-    if response.status_code in WAITING_HELPS:
-        raise BackendUnavailable(message)
-    if response.status_code in (UNAUTHORIZED, FORBIDDEN):
-        raise BackendError(f"{message}. OPENJEV_BACKEND_API_KEY must be the server's --api-key")
-    raise BackendError(message)
+    if status != OK:
+        raise refusal(SERVER, status, content)
+    return decode(decoder, content, server=SERVER, path=f"/{path}")
 
 
-def reason(content: Any, response: httpx.Response) -> str:
-    """The message in an error body, cut to :data:`MAX_REASON` characters."""
-    error = content.get("error") if isinstance(content, dict) else None
-    message = error.get("message") if isinstance(error, dict) else error
-    text = message if isinstance(message, str) else response.text
-    return text.strip()[:MAX_REASON] or "no reason given"
-
-
-def parse_completion(answer: Mapping[str, Any], labels: Sequence[int]) -> Reading:
-    """The token counts of an answer and, where labels were asked for, their logprobs.
+def label_logprobs(answer: Completion, labels: Sequence[int]) -> tuple[float, ...]:
+    """The labels' logprobs, in the order of ``labels``.
 
     Raises:
-        BackendError: A count is missing or impossible, or a label is missing, there twice, or without a probability.
+        BackendError: A label is missing or there twice.
     """
-    timings = answer.get("timings")
-    if not isinstance(timings, dict):
-        raise BackendError("llama.cpp's answer has no timings")
-    prompt_tokens, computed = count(answer, "tokens_evaluated"), count(timings, "prompt_n")
-    if computed > prompt_tokens:
-        raise BackendError(f"llama.cpp's answer reports {computed} computed tokens of a prompt of {prompt_tokens}")
-    return Reading(
-        logprobs=label_logprobs(answer, labels) if labels else (),
-        prompt_tokens=prompt_tokens,
-        # `tokens_evaluated` counts the whole prompt, `prompt_n` what was computed of it.
-        cached_tokens=prompt_tokens - computed,
-        output_tokens=count(answer, "tokens_predicted"),
-    )
-
-
-def count(fields: Mapping[str, Any], name: str) -> int:
-    """The count of that name."""
-    value = fields.get(name)
-    if type(value) is not int or value < 0:
-        raise BackendError(f"llama.cpp's answer has no {name}, or one that is no count")
-    return value
-
-
-def label_logprobs(answer: Mapping[str, Any], labels: Sequence[int]) -> tuple[float, ...]:
-    """The labels' logprobs, in the order of ``labels``."""
-    wanted = frozenset(labels)
-    logprobs: dict[int, float] = {}
-    for entry in first_position(answer):
-        token = entry.get("id") if isinstance(entry, dict) else None
-        if token not in wanted:
-            continue
-        if token in logprobs:
-            raise BackendError(f"llama.cpp returned the label {token} twice")
-        logprobs[token] = logarithm(entry.get("prob"), token)
-    missing = [label for label in labels if label not in logprobs]
+    first = answer.completion_probabilities[0].top_probs if answer.completion_probabilities else None
+    if first is None:
+        raise BackendError(
+            "llama.cpp's answer has no probabilities after sampling; a llama-server of 2025 or later is needed"
+        )
+    found = {one.id: one.prob for one in first}
+    if len(found) != len(first):
+        raise BackendError("llama.cpp's answer has two probabilities for one token")
+    missing = [label for label in labels if label not in found]
     if missing:
         raise BackendError(
             f"llama.cpp returned no probability for {len(missing)} of {len(labels)} labels: {missing[:8]}"
         )
-    return tuple(logprobs[label] for label in labels)
-
-
-def first_position(answer: Mapping[str, Any]) -> list[Any]:
-    """The entries of the first output token."""
-    positions = answer.get("completion_probabilities")
-    first = positions[0] if isinstance(positions, list) and positions else None
-    entries = first.get("top_probs") if isinstance(first, dict) else None
-    if not isinstance(entries, list):
-        raise BackendError(
-            "llama.cpp's answer has no probabilities after sampling; a llama-server of 2025 or later is needed"
-        )
-    return entries
-
-
-def logarithm(probability: Any, token: int) -> float:
-    """The logprob of a probability; a NaN arrives as null."""
-    if type(probability) not in (int, float) or not 0 <= probability <= MAX_PROBABILITY:
-        raise BackendError(f"llama.cpp returned {probability!r} as the probability of the label {token}")
-    return math.log(probability) if probability > 0 else -math.inf
+    return tuple([math.log(found[label]) if found[label] > 0 else -math.inf for label in labels])

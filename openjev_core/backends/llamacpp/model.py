@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
+from openjev_core.backends.http_client import HttpClient, Unreachable
 from openjev_core.backends.llamacpp.backend import LlamaCppBackend
-from openjev_core.backends.llamacpp.client import LlamaCppClient, Unreachable, Vocabulary
+from openjev_core.backends.llamacpp.client import SERVER, LlamaCppClient, Vocabulary
 from openjev_core.backends.llamacpp.embedded import default_threads, start_embedded
 from openjev_core.backends.llamacpp.gguf import GgufHeader, read_header
 from openjev_core.backends.llamacpp.model_file import ModelFile, find_model
@@ -22,10 +23,9 @@ from openjev_core.backends.llamacpp.tokenizer import (
     control_tokens_from_server,
 )
 from openjev_core.backends.protocol import ChatTemplate, LoadedModel
+from openjev_core.engine_type import Progress
 from openjev_core.errors import BackendError, BackendUnavailable, StartupError
 from openjev_core.settings import Settings
-
-Progress = Callable[[str], None]
 
 PROPS_TIMEOUT = 30.0
 LOADING_POLL = 0.5
@@ -63,14 +63,14 @@ async def _load_embedded(settings: Settings, progress: Progress, resources: Asyn
     )
     server = await start_embedded(file.path, context=context, threads=threads)
     resources.push_async_callback(server.close)
-    client = LlamaCppClient(server.url, server.api_key)
+    client = LlamaCppClient(HttpClient(SERVER, server.url, server.api_key))
     resources.push_async_callback(client.aclose)
     return await served_model(client, server.api_key, settings, resources, file=file, header=header)
 
 
 async def _load_connected(settings: Settings, progress: Progress, resources: AsyncExitStack) -> LoadedModel:
-    url, key = settings.connect or "", settings.backend_api_key
-    client = LlamaCppClient(url, key)
+    key = settings.backend_api_key
+    client = LlamaCppClient(HttpClient(SERVER, (settings.connect or "").rstrip("/"), key))
     resources.push_async_callback(client.aclose)
     await wait_until_loaded(client, settings.startup_timeout, progress)
     if settings.model is not None:
@@ -183,8 +183,8 @@ async def read_props(client: LlamaCppClient) -> ServerProps:
         StartupError: The model has no chat template.
         BackendError: The server does not answer as it should.
     """
-    props = await client.get("/props", seconds=PROPS_TIMEOUT)
-    models = await client.get("/v1/models", seconds=PROPS_TIMEOUT)
+    props = await client.get("props", seconds=PROPS_TIMEOUT)
+    models = await client.get("v1/models", seconds=PROPS_TIMEOUT)
     entries = models.get("data")
     meta = _object(entries[0] if isinstance(entries, list) and entries else None, "meta")
     template = props.get("chat_template")
@@ -246,7 +246,7 @@ async def is_loaded(client: LlamaCppClient) -> bool:
         BackendError: The server has no ``/health`` page.
     """
     try:
-        await client.get("/health", seconds=PROPS_TIMEOUT)
+        await client.get("health", seconds=PROPS_TIMEOUT)
     except Unreachable:
         raise
     except BackendUnavailable:
