@@ -6,7 +6,7 @@ Logprobs are natural logarithms; probabilities lie in [0, 1] and sum to 1. Nothi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from openjev_core.errors import BackendError
@@ -65,12 +65,13 @@ def label_mass(logprobs: Sequence[float]) -> float:
     return min(mass, 1.0)
 
 
-def mean_mass(masses: Iterable[float | None]) -> float | None:
+def mean_mass(masses: Sequence[float | None]) -> float | None:
     """The mean of label masses; ``None`` where there are none, or where one is unknown."""
-    known = list(masses)
-    if not known or None in known:
+    if len(masses) == 1:
+        return masses[0]
+    if not masses or None in masses:
         return None
-    return math.fsum(mass for mass in known if mass is not None) / len(known)
+    return math.fsum([mass for mass in masses if mass is not None]) / len(masses)
 
 
 def floored_logs(logprobs: Sequence[float], temperature: float = 1.0) -> list[float]:

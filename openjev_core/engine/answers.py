@@ -82,8 +82,8 @@ class Reducer:
             raise PluginError(name, f"reduce raised {type(error).__name__}") from error
         body = self.converter.answer(question_type, answer)
         if max([len(one.orders) for one in read]) > 1:
-            body["x_order_spread"] = max(distribution.spread for distribution in distributions)
-        mass = mean_mass(order.label_mass for one in read for order in one.orders)
+            body["x_order_spread"] = max([distribution.spread for distribution in distributions])
+        mass = mean_mass([order.label_mass for one in read for order in one.orders])
         if mass is not None:
             body["x_label_mass"] = mass
         return body
@@ -109,5 +109,5 @@ class Reducer:
             probabilities,
             confidence(probabilities, formula=self.formula, ordered=readout.ordered),
             spread(scores, self.temperature) if len(scores) > 1 else 0.0,
-            mean_mass(order.label_mass for order in read.orders),
+            mean_mass([order.label_mass for order in read.orders]),
         )

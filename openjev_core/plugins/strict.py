@@ -197,11 +197,15 @@ def _object(structurer: Structurer, cls: type) -> Hook:
     fields = given_fields(cls) if structurer.make else fields_of(cls)
     names = {field.name for field in fields}
     accepted = ", ".join(field.name for field in fields) or "none"
+    hooks: Sequence[tuple[Field, Hook]] = ()
 
     def structure(value: Any) -> Any:
+        nonlocal hooks
         if type(value) is not dict:
             raise mismatch("an object", value)
-        given, problems = _fields(structurer, fields, value)
+        # Made when the first object comes, since a class may hold itself; by two threads at once, it is made twice.
+        hooks = hooks or [(field, structurer.hook(field.type)) for field in fields]
+        given, problems = _fields(hooks, value)
         if len(value) > len(given):
             unknown = sorted(value.keys() - names)[: MAX_PROBLEMS + 1]
             problems += [
@@ -218,18 +222,16 @@ def _object(structurer: Structurer, cls: type) -> Hook:
     return structure
 
 
-def _fields(
-    structurer: Structurer, fields: Sequence[Field], value: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[Problem]]:
+def _fields(hooks: Sequence[tuple[Field, Hook]], value: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
     """Each field of an object structured, by its name, and what is wrong with those that are missing here."""
     given: dict[str, Any] = {}
     problems: list[Problem] = []
-    for field in fields:
-        if field.name in value:
+    for field, hook in hooks:
+        if (name := field.name) in value:
             try:
-                given[field.name] = structurer.hook(field.type)(value[field.name])
+                given[name] = hook(value[name])
             except RequestError as error:
-                problems.extend(error.under(field.name).problems)
+                problems.extend(error.under(name).problems)
         elif field.required:
-            problems.append(Problem((field.name,), "missing; this field is required", "missing"))
+            problems.append(Problem((name,), "missing; this field is required", "missing"))
     return given, problems

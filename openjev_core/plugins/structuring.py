@@ -110,9 +110,9 @@ class QuestionConverter:
 
     def _object(self, value: Any) -> dict[str, Any]:
         cls = type(value)
-        if not attrs.has(cls):
-            raise TypeError
         if (fields := self._fields.get(cls)) is None:
+            if not attrs.has(cls):
+                raise TypeError
             fields = self._fields[cls] = fields_of(cls)
         return {field.name: getattr(value, field.attribute.name) for field in fields}
 

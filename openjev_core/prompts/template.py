@@ -70,8 +70,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def call(self, context: Context, obj: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a macro, a method or a function of the template."""
         context[BOUNDS].step()
-        if any(isinstance(arg, int) and arg > MAX_WRITTEN for arg in args):
-            raise TemplateRefusal(f"a call is given a number above {MAX_WRITTEN:,}")
+        for arg in args:
+            if isinstance(arg, int) and arg > MAX_WRITTEN:
+                raise TemplateRefusal(f"a call is given a number above {MAX_WRITTEN:,}")
         return bounded(super().call(context, obj, *args, **kwargs))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
