@@ -75,7 +75,9 @@ class Text(Struct):
     content: str
 
 
-COMPLETION, TOKENS, TEXT, PAGE = map(msgspec.json.Decoder, (Completion, Tokens, Text, dict[str, Any]))
+Decoder = msgspec.json.Decoder
+
+COMPLETION, TOKENS, TEXT, PAGE = Decoder(Completion), Decoder(Tokens), Decoder(Text), Decoder(dict[str, Any])
 
 
 @frozen
@@ -149,7 +151,7 @@ class LlamaCppClient:
         self,
         method: str,
         path: str,
-        decoder: msgspec.json.Decoder[Any],
+        decoder: Decoder[Any],
         body: bytes | None = None,
         *,
         seconds: float | None,
@@ -204,7 +206,7 @@ class Vocabulary:
         answer: Text = self._post("detokenize", {"tokens": list(ids)}, TEXT)
         return answer.content
 
-    def _post(self, path: str, body: Any, decoder: msgspec.json.Decoder[Any]) -> Any:
+    def _post(self, path: str, body: Any, decoder: Decoder[Any]) -> Any:
         if self._http.is_closed:
             raise BackendUnavailable("the connections to llama.cpp are closed")
         content = orjson.dumps(body)
@@ -231,7 +233,7 @@ def headers(api_key: str | None) -> dict[str, str]:
     return fixed if api_key is None else fixed | {"authorization": f"Bearer {api_key}"}
 
 
-def judged(status: int, content: bytes, decoder: msgspec.json.Decoder[Any], path: str) -> Any:
+def judged(status: int, content: bytes, decoder: Decoder[Any], path: str) -> Any:
     """The body of a 200, decoded.
 
     Raises:
