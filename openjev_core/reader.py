@@ -128,6 +128,7 @@ class Session(AbstractAsyncContextManager["Session"], Protocol):
         question_type: QuestionType[Any, Any],
         readouts: Iterable[PlannedReadout],
         earlier: PreparedQuestion | None = None,
+        question: Any = None,
     ) -> PreparedQuestion:
         """Make a question's readouts ready to be read.
 
@@ -135,6 +136,7 @@ class Session(AbstractAsyncContextManager["Session"], Protocol):
             question_type: Writes them.
             readouts: Taken one by one, so that a type which asks for ever ends at the limits.
             earlier: What a session of the same reader made of the same readouts: used again where it fits this state.
+            question: The instance of the type's question class that asks them, for services that know the type.
 
         Raises:
             RequestError: A limit, or something that the model cannot be shown. Paths start at the question.

@@ -88,7 +88,8 @@ class Settings:
     connect: str | None = setting(
         None,
         server_url,
-        "URL of a running server to serve from, such as an SGLang, a vLLM, a router before several, or a llama-server",
+        "URL of a running server to read with: an SGLang, a vLLM, a router before several, a llama-server, or a "
+        "service that decides by itself",
     )
     sglang_python: str | None = setting(None, text, "Python that has SGLang: start it as a child and serve from it")
     profile: str = setting("qwen36", text, "SGLang launch profile")

@@ -137,7 +137,8 @@ class Planner:
         earlier = question.prepared_in(orders) if not distributions else None
         asked = asking.readouts
         try:
-            prepared = session.prepare(question.type, plan(asking, orders, distributions), earlier)
+            planned = plan(asking, orders, distributions)
+            prepared = session.prepare(question.type, planned, earlier, question.value)
         except RequestError as error:
             if not distributions:
                 raise

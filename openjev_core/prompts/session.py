@@ -80,6 +80,7 @@ class PromptSession:
         question_type: QuestionType[Any, Any],
         readouts: Iterable[PlannedReadout],
         earlier: PreparedQuestion | None = None,
+        question: Any = None,  # noqa: ARG002 - a prompt is written from the readouts alone
     ) -> BranchedQuestion:
         """See :meth:`openjev_core.reader.Session.prepare`."""
         known = cast("BranchedQuestion | None", earlier)

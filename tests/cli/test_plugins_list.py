@@ -46,7 +46,9 @@ def test_the_engines_are_listed_beside_them(openjev):
         found["noul"]["kind"],
         found["noul"]["summary"],
     )
-    assert {"llama.cpp", "llama-server", "sglang"} <= {row["name"] for row in found.values() if row["kind"] == "engine"}
+    assert {"llama.cpp", "llama-server", "sglang", "systemone", "decisions"} <= {
+        row["name"] for row in found.values() if row["kind"] == "engine"
+    }
 
 
 def test_the_table_has_the_same(openjev):

@@ -57,7 +57,7 @@ async def find(url, api_key=None):
     return engine.name, how
 
 
-CONNECTING = "llama-server, sglang, vllm"
+CONNECTING = "llama-server, sglang, vllm, systemone, decisions"
 LOADING = 503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}
 PROPS = 200, {"default_generation_settings": {"n_ctx": 4096}, "build_info": "b1"}
 
@@ -124,14 +124,20 @@ async def test_an_unknown_server_is_refused_with_what_was_tried(pages, tried, mo
     assert said.endswith("Give the address of one with --connect, or say what it is with --engine")
 
 
-async def test_an_openjev_is_none():
-    with (
-        live_server() as server,
-        pytest.raises(
-            StartupError, match=r"found a server that is none of them, or not ready; tried GET /props \(404\), GET /mod"
-        ),
-    ):
-        await find(server.url, None)
+async def test_another_openjev_is_a_service():
+    with live_server() as server:
+        assert ("systemone", "GET /v1/limits") == await find(server.url, None)
+
+
+@pytest.mark.parametrize("name", ["systemone", "decisions"])
+async def test_a_service_is_found_by_its_route(name):
+    async with answering({f"/v1/{name}": (405, {})}) as url:
+        assert (name, f"GET /v1/{name} (405)") == await find(url)
+
+
+async def test_a_server_of_both_wires_is_asked_by_the_one_that_says_more():
+    async with answering({"/v1/systemone": (405, {}), "/v1/decisions": (405, {})}) as url:
+        assert ("systemone", "GET /v1/systemone (405)") == await find(url)
 
 
 async def test_a_page_that_never_comes_is_given_up(monkeypatch):
