@@ -21,7 +21,7 @@ from openjev_core.testing.scripted import engine_on
 
 pytestmark = pytest.mark.anyio
 
-PLUGINS = ("abstain", "number", "rank", "tags")
+PLUGINS = ("abstain", "followup", "number", "rank", "tags", "taxonomy")
 STATE = "I was charged twice, and nobody answers. " * 3
 CHAT = [{"role": "user", "content": "I was charged twice."}, {"role": "assistant", "content": "I am sorry."}]
 CLOSE = 1e-9
@@ -148,6 +148,8 @@ async def test_usage_is_the_services_own(registry, questions):
 
 
 async def test_more_readouts_than_a_call_takes_are_several_calls(registry, questions):
+    asks_on = {"followup", "taxonomy"}  # each of their rounds is a call of its own
+    questions = {name: question for name, question in questions.items() if question["type"] not in asks_on}
     expected = await direct(registry).evaluate(state=STATE, questions=questions)
     async with behind(registry, serving={"max_questions": 3}) as (server, outer):
         found = await outer.evaluate(state=STATE, questions=questions)
