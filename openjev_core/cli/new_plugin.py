@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.resources
 import importlib.util
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -25,10 +26,10 @@ def new_plugin(
     """Write a package for a question type: entry point, type, tests, prompt snapshot, README."""
     folder = Path(name)
     slug = folder.name.removeprefix(PREFIX)
-    if not NAME_PATTERN.fullmatch(slug):
+    if not NAME_PATTERN.fullmatch(slug) or slug[-1] in "-_":
         complain(
-            f"{slug!r} is no name for a question type: a lower-case letter, then letters, digits, - or _, "
-            "64 characters at most"
+            f"{slug!r} is no name for a question type and its package: a lower-case letter, then letters, digits, "
+            "- or _, a letter or digit last, 64 characters at most"
         )
         raise typer.Exit(BAD_INPUT)
     if folder.exists():
@@ -39,6 +40,9 @@ def new_plugin(
     if slug in (types := load_registry().types):
         complain(f"a question type {slug!r} is installed already; choose a name other than {', '.join(types)}")
         raise typer.Exit(BAD_INPUT)
+    if importlib.util.find_spec(module_of(slug)) is not None:
+        complain(f"a module {module_of(slug)} is installed already; choose another name")
+        raise typer.Exit(BAD_INPUT)
     try:
         written = write_package(folder, slug)
     except OSError as error:
@@ -46,7 +50,18 @@ def new_plugin(
         raise typer.Exit(BAD_INPUT) from None
     for path in written:
         typer.echo(f"wrote {path}")
-    typer.echo(f"\nnext:\n  uv pip install -e {folder}\n  openjev plugins check {slug}\n  openjev plugins show {slug}")
+    # An environment that uv made has no pip.
+    pip = "pip" if importlib.util.find_spec("pip") else "uv pip"
+    steps = [
+        f"{pip} install -e {shlex.quote(str(folder))}",
+        *(f"openjev plugins {do} {slug}" for do in ("check", "show")),
+    ]
+    typer.echo("\n  ".join(["\nnext:", *steps, "openjev plugins guide"]))
+
+
+def module_of(slug: str) -> str:
+    """The name of the package's module."""
+    return "openjev_" + slug.replace("-", "_")
 
 
 def write_package(folder: Path, slug: str) -> list[Path]:
@@ -54,7 +69,7 @@ def write_package(folder: Path, slug: str) -> list[Path]:
     import jinja2  # noqa: PLC0415 - for this command alone
 
     title = "".join(part.capitalize() for part in re.split("[-_]", slug))
-    module = "openjev_" + slug.replace("-", "_")
+    module = module_of(slug)
     constant = slug.replace("-", "_").upper() + "_TYPE"
     names: dict[str, object] = {
         "name": slug,

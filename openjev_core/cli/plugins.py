@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import json
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +17,10 @@ if TYPE_CHECKING:
     from openjev_core.plugins.registry import PluginEntry, Registry
     from openjev_core.settings import Settings
 
-app = typer.Typer(help="The installed question types and engines.", no_args_is_help=True)
+app = typer.Typer(
+    help="The installed question types and engines. `openjev plugins guide` says how to write one.",
+    no_args_is_help=True,
+)
 
 
 def installed_types(settings: Settings) -> Registry:
@@ -114,25 +119,37 @@ def check_plugins(
 ) -> None:
     """Hold installed question types to the plugin contract; exit code 1 when one breaks it."""
     from openjev_core.testing.checks import findings  # noqa: PLC0415
+    from openjev_core.testing.tokenizers import INSTALL, real_tokenizers  # noqa: PLC0415
 
     registry = enabled_types()
     types = [t for t in registry.types.values() if name in (None, t.name)]
     broken = [entry for entry in registry.failures if name in (None, entry.name)]
     if not types and not broken:
         asked = "question types are" if name is None else f"question type {name!r} is"
-        complain(f"no {asked} installed; installed: {', '.join(registry.types) or 'none'}")
+        lost = "".join(f"; {entry.name} of {entry.distribution} did not load" for entry in registry.failures)
+        complain(f"no {asked} installed; installed: {', '.join(registry.types) or 'none'}{lost}")
         raise typer.Exit(BAD_INPUT)
     failed = bool(broken)
     for entry in broken:
         typer.echo(f"FAILED  {entry.name} ({entry.distribution} {entry.version})\n  {entry.status}: {entry.cause}")
-    for question_type in types:
-        found = findings(question_type)
-        failed = failed or bool(found)
-        verdict = "FAILED" if found else "ok    "
-        typer.echo(f"{verdict}  {question_type.name} ({registry.distribution_of(question_type.name)})")
-        for finding in found:
-            typer.echo(f"  {finding.rule}: {finding.msg}\n    fix: {finding.fix}")
+    with ExitStack() as stack:
+        tokenizers = stack.enter_context(real_tokenizers()) if any(t.labels for t in types) else {}
+        for question_type in types:
+            found = findings(question_type, tokenizers)
+            failed = failed or bool(found)
+            verdict = "FAILED" if found else "ok    "
+            typer.echo(f"{verdict}  {question_type.name} ({registry.distribution_of(question_type.name)})")
+            for finding in found:
+                typer.echo(f"  {finding.rule}: {finding.msg}\n    fix: {finding.fix}")
+            if question_type.labels and not tokenizers:
+                typer.echo(f"  labels: not tried, since no real tokenizer is installed; {INSTALL}")
     raise typer.Exit(FAILED if failed else 0)
+
+
+@app.command()
+def guide() -> None:
+    """Print how a question type is written: the tutorial, the contract's reasons, a reviewer's list."""
+    typer.echo((importlib.resources.files("openjev_core.plugins") / "guide.md").read_text("utf-8"), nl=False)
 
 
 app.command("new")(new_plugin)

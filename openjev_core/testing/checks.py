@@ -17,7 +17,7 @@ from attrs import frozen
 
 from openjev_core.asking import asked_of
 from openjev_core.backends.protocol import Tokenizer
-from openjev_core.errors import OpenJevError, PluginError, RequestError
+from openjev_core.errors import OpenJevError, PluginError, RequestError, StartupError
 from openjev_core.plugins.contract import type_fault
 from openjev_core.plugins.problems import raised
 from openjev_core.plugins.registry import registry_of
@@ -27,7 +27,7 @@ from openjev_core.prompts.chat import ANSWER
 from openjev_core.prompts.labels import LabelCheck
 from openjev_core.question import Distribution, QuestionType, Readout
 from openjev_core.testing.scripted import distribution_of
-from openjev_core.testing.tokenizers import real_tokenizers
+from openjev_core.testing.tokenizers import INSTALL, real_tokenizers
 
 MAX_ANSWERS = 64
 MAX_READOUTS = 512
@@ -98,12 +98,12 @@ def check_question_type(
 
     Args:
         question_type: The type.
-        tokenizers: Model name to tokenizer, to try its own labels on; the demo model's and Qwen3.6's when ``None``.
-            Asked for only when the type has labels of its own.
+        tokenizers: Model name to tokenizer, to try its own labels on; when ``None``, those of the demo model and of
+            Qwen3.6 that are installed. Asked for only when the type has labels of its own.
 
     Raises:
         ContractBroken: It breaks the contract.
-        StartupError: The tokenizers are not installed.
+        StartupError: The type has labels of its own, and no tokenizer is installed to try them on.
     """
     if found := findings(question_type, tokenizers):
         raise ContractBroken(question_type.name, found)
@@ -283,6 +283,8 @@ def _label_findings(
     """Each of the type's own labels is one token of every tokenizer."""
     if tokenizers is None:
         with real_tokenizers() as real:
+            if not real:
+                raise StartupError(f"labels are tried on a real tokenizer, and none is installed: {INSTALL}")
             yield from list(_label_findings(question_type, real))
         return
     for model, tokenizer in tokenizers.items():

