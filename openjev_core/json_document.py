@@ -45,13 +45,7 @@ def parse_document(data: bytes, what: str = "the body") -> Any:
     if text.startswith("\ufeff"):
         raise _invalid(f"{what} starts with a byte order mark; send plain UTF-8")
     try:
-        value = json.loads(
-            text,
-            parse_int=_integer,
-            parse_float=_float,
-            parse_constant=_constant,
-            object_pairs_hook=_object,
-        )
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         if not text.strip():
             raise _invalid(f"{what} is not JSON: it is empty") from None
@@ -120,6 +114,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise _invalid(f"an object has the key {json.dumps(repeated[:80])} twice; keys must be unique")
     return value
+
+
+_DECODER = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant, object_pairs_hook=_object)
 
 
 def deeper_than(limit: int, value: Any) -> bool:

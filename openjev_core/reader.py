@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 from attrs import field, frozen
 
@@ -72,21 +72,6 @@ class PreparedQuestion(Protocol):
     def readouts(self) -> Sequence[PreparedReadout]: ...  # noqa: D102 - see above
 
 
-class Share(NamedTuple):
-    """Some orders of one readout, which are read in one go.
-
-    Attributes:
-        question: The readout's question.
-        readout: The readout's position in it.
-        first, end: The first order that is read, and the one before which reading ends.
-    """
-
-    question: PreparedQuestion
-    readout: int
-    first: int
-    end: int
-
-
 @frozen(kw_only=True)
 class Usage:
     """What was read, by the model's own counts; no bill.
@@ -144,8 +129,8 @@ class Session(AbstractAsyncContextManager["Session"], Protocol):
         """
         ...
 
-    async def read(self, shares: Sequence[Share]) -> list[list[OrderReading]]:
-        """Read shares of what was prepared: of each, its orders.
+    async def read(self, questions: Sequence[PreparedQuestion]) -> list[list[list[OrderReading]]]:
+        """Read what was prepared: of each question, each readout in all of its orders.
 
         Raises:
             BackendError: The model does not answer, or its answer is no distribution over the options.
@@ -210,17 +195,20 @@ class Model:
     release_date: str | None = None
 
 
-def check_reading(found: Sequence[OrderReading], orders: int, options: int) -> None:
-    """Hold what a session read of one readout to the contract.
+def check_readings(found: Sequence[Sequence[OrderReading]], question: PreparedQuestion) -> None:
+    """Hold what a session read of one question to the contract.
 
     Raises:
         BackendError: It is not one distribution over the options for each order, or a label mass is none.
     """
-    if len(found) != orders:
-        raise BackendError(f"the backend answered {len(found)} of {orders} branches")
-    for one in found:
-        if len(one.logprobs) != options:
-            raise BackendError(f"the backend answered {len(one.logprobs)} of a branch's {options} labels")
-        check_logprobs(one.logprobs)
-        if one.label_mass is not None and not 0 <= one.label_mass <= 1:
-            raise BackendError(f"the backend reports a label mass of {one.label_mass}; one lies between 0 and 1")
+    for readout, orders in zip(question.readouts, found, strict=True):
+        planned = readout.planned
+        if len(orders) != len(planned.orders):
+            raise BackendError(f"the backend answered {len(orders)} of {len(planned.orders)} branches")
+        for one in orders:
+            if len(one.logprobs) != len(planned.readout.options):
+                options = len(planned.readout.options)
+                raise BackendError(f"the backend answered {len(one.logprobs)} of a branch's {options} labels")
+            check_logprobs(one.logprobs)
+            if one.label_mass is not None and not 0 <= one.label_mass <= 1:
+                raise BackendError(f"the backend reports a label mass of {one.label_mass}; one lies between 0 and 1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from openjev_core.engine.admission import Admission
 from openjev_core.engine.scores import Priors
 from openjev_core.engine.threads import Threads
 from openjev_core.question import QuestionType
-from openjev_core.reader import Logprobs, PreparedQuestion, Reader, Session, Share, check_reading
+from openjev_core.reader import Logprobs, PreparedQuestion, Reader, Session, check_readings
 from openjev_core.recent import ENTRY_BYTES, Recent, bytes_of
 
 KEPT_BYTES = 4 * 1024 * 1024
@@ -45,28 +46,25 @@ class PriorMemory:
             BackendError: As the session raises it.
         """
         priors: dict[bytes, Logprobs] = {}
-        missing: dict[bytes, tuple[int, int, int]] = {}
-        for number, (_, question) in enumerate(prepared):
-            for index, readout in enumerate(question.readouts):
-                for order, key in enumerate(readout.keys):
-                    # Taken now: while this request waits, others may push what it needs out of the memory.
-                    if (known := self._known.get(key)) is not None:
-                        priors[key] = known
-                    else:
-                        missing[key] = number, index, order
+        missing = {}
+        for question_type, question in prepared:
+            keys = tuple([key for readout in question.readouts for key in readout.keys])
+            # Taken now: while this request waits, others may push what it needs out of the memory.
+            known = {key: found for key in keys if (found := self._known.get(key)) is not None}
+            priors.update(known)
+            if len(known) < len(set(keys)):
+                missing[keys] = question_type, question
         if not missing:
             return priors, None
-        session, questions = await self._threads.run(lambda: self._empty(prepared))
-        shares = [Share(questions[number], index, order, order + 1) for number, index, order in missing.values()]
-        with self._admission.reading(len(shares)):
+        session, questions = await self._threads.run(lambda: self._empty(list(missing.values())))
+        with self._admission.reading(sum(map(len, missing))):
             async with session:
-                read = await session.read(shares)
-        for key, share, found in zip(missing, shares, read, strict=True):
-            options = share.question.readouts[share.readout].planned.readout.options
-            check_reading(found, 1, len(options))
-            logprobs = found[0].logprobs
-            priors[key] = logprobs
-            self._known.keep(key, logprobs, ENTRY_BYTES + bytes_of(key, logprobs))
+                read = await session.read(questions)
+        for keys, question, orders in zip(missing, questions, read, strict=True):
+            check_readings(orders, question)
+            for key, one in zip(keys, itertools.chain.from_iterable(orders), strict=True):
+                priors[key] = one.logprobs
+                self._known.keep(key, one.logprobs, ENTRY_BYTES + bytes_of(key, one.logprobs))
         return priors, session
 
     def _empty(self, prepared: Prepared) -> tuple[Session, list[PreparedQuestion]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from functools import partial
 
 from attrs import evolve, frozen
@@ -16,7 +15,7 @@ from openjev_core.engine.prior import PriorMemory
 from openjev_core.engine.request import Request
 from openjev_core.engine.scores import Priors, Readings, ReadReadout
 from openjev_core.errors import PluginError
-from openjev_core.reader import Logprobs, PreparedQuestion, Session, Share, Usage, check_reading
+from openjev_core.reader import Logprobs, Session, Usage, check_readings
 
 
 @frozen(kw_only=True)
@@ -80,10 +79,8 @@ class PreparedReader:
                     priors.update(known)
                     sessions.extend([spent] if spent is not None else [])
                 with self.admission.reading(prepared.branches):
-                    # There are none where every readout leaves one option.
-                    async with session if prepared.branches else nullcontext():
-                        for name, read in (await read_all(session, prepared.questions)).items():
-                            readings[name].extend(read)
+                    for name, read in (await read_all(session, prepared)).items():
+                        readings[name].extend(read)
                 if not prepared.asking:
                     break
                 waiting = partial(self.reducer.waiting, prepared.asking, readings, priors)
@@ -105,27 +102,20 @@ class PreparedReader:
         )
 
 
-async def read_all(session: Session, questions: Mapping[str, PreparedQuestion]) -> Readings:
-    """Read what was prepared.
-
-    Args:
-        session: Entered, unless there is no order to read.
-        questions: Question id to what was prepared for it.
+async def read_all(session: Session, prepared: Prepared) -> Readings:
+    """Read a round.
 
     Raises:
         BackendError: As the session raises it, or what it gives is no distribution over a readout's options.
     """
-    shares = [
-        Share(question, index, 0, len(readout.planned.orders))
-        for question in questions.values()
-        for index, readout in enumerate(question.readouts)
-        if readout.planned.orders
-    ]
-    readings: dict[str, list[ReadReadout]] = {name: [] for name in questions}
-    read = iter(await session.read(shares) if shares else ())
-    for name, question in questions.items():
-        for readout in question.readouts:
-            found = next(read) if readout.planned.orders else []
-            check_reading(found, len(readout.planned.orders), len(readout.planned.readout.options))
-            readings[name].append(ReadReadout(readout, found))
-    return readings
+    questions = prepared.questions
+    if not prepared.branches:  # every readout leaves one option
+        return {name: [ReadReadout(readout, ()) for readout in one.readouts] for name, one in questions.items()}
+    async with session:
+        read = await session.read(list(questions.values()))
+    for question, found in zip(questions.values(), read, strict=True):
+        check_readings(found, question)
+    return {
+        name: list(map(ReadReadout, question.readouts, found))
+        for (name, question), found in zip(questions.items(), read, strict=True)
+    }

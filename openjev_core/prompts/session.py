@@ -22,7 +22,7 @@ from openjev_core.prompts.chat import Prefix, PromptWriter
 from openjev_core.prompts.encoding import TooManyTokens
 from openjev_core.prompts.labels import Labels
 from openjev_core.question import QuestionType
-from openjev_core.reader import OrderReading, PlannedReadout, PreparedQuestion, Share, Usage
+from openjev_core.reader import OrderReading, PlannedReadout, PreparedQuestion, Usage
 
 
 @frozen
@@ -123,33 +123,29 @@ class PromptSession:
         holding, self._holding, self._warm = self._holding, None, None
         return None if holding is None else await holding.__aexit__(kind, error, trace)
 
-    async def read(self, shares: Sequence[Share]) -> list[list[OrderReading]]:
+    async def read(self, questions: Sequence[PreparedQuestion]) -> list[list[list[OrderReading]]]:
         """See :meth:`openjev_core.reader.Session.read`.
 
         Questions that share nothing beyond the prefix are read together, each other one by itself.
         """
         started = time.perf_counter()
-        groups: dict[BranchedQuestion | None, list[tuple[int, list[Branch]]]] = {}
-        for index, share in enumerate(shares):
-            question = cast("BranchedQuestion", share.question)
-            variants = question.readouts[share.readout].variants[share.first : share.end]
+        branched = cast("Sequence[BranchedQuestion]", questions)
+        groups: dict[BranchedQuestion | None, list[Branch]] = {}
+        for question in branched:
             group = groups.setdefault(question if question.shared else None, [])
-            group.append((index, [variant.branch for variant in variants]))
-        calls = [
-            self._read([branch for _, branches in group for branch in branches], question.shared if question else 0)
-            for question, group in groups.items()
-        ]
-        found: list[list[OrderReading]] = [[] for _ in shares]
-        for group, readings in zip(groups.values(), await first_failure(calls), strict=True):
-            position = 0
-            for index, branches in group:
-                end = position + len(branches)
-                found[index] = [OrderReading(one.logprobs, one.label_mass) for one in readings[position:end]]
-                position = end
+            group.extend([variant.branch for readout in question.readouts for variant in readout.variants])
+        calls = [self._read(branches, question.shared if question else 0) for question, branches in groups.items()]
+        found = {one: iter(readings) for one, readings in zip(groups, await first_failure(calls), strict=True)}
         self.reading += time.perf_counter() - started
-        return found
+        return [
+            [[order_reading(next(left)) for _ in readout.variants] for readout in question.readouts]
+            for question in branched
+            for left in [found[question if question.shared else None]]
+        ]
 
     async def _read(self, branches: Sequence[Branch], shared: int) -> Sequence[Reading]:
+        if not branches:
+            return ()
         if self._warm is None:
             raise RuntimeError("the session is not open: read inside `async with session:`")
         readings, warm_ups = await self._warm.read(branches, shared)
@@ -201,6 +197,11 @@ class PromptSession:
                 for variant in readout.variants
             ],
         }
+
+
+def order_reading(reading: Reading) -> OrderReading:
+    """What was read of one order, without what it took."""
+    return OrderReading(reading.logprobs, reading.label_mass)
 
 
 def routing_key(ids: Sequence[int]) -> str:
