@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from openjev_core import setting_values
 from openjev_core.asking import Asking
 from openjev_core.engine_type import EngineStart, EngineType
 from openjev_core.errors import (
+    AtCapacity,
     BackendError,
+    BackendUnavailable,
     InvalidQuestion,
     OpenJevError,
     PluginError,
@@ -41,18 +44,30 @@ if TYPE_CHECKING:
     from openjev_core.engine.evaluation import Evaluation
     from openjev_core.engine.opening import open_engine
     from openjev_core.engine.sync import SyncEngine
+    from openjev_core.limits import Limits
     from openjev_core.plugins.registry import Registry, load_registry, registry_of
     from openjev_core.plugins.structuring import QuestionConverter
     from openjev_core.prompts.model import prompt_model
-    from openjev_core.reader import Model
-    from openjev_core.settings import Settings, load_settings
+    from openjev_core.reader import (
+        Model,
+        OrderReading,
+        PlannedReadout,
+        PreparedQuestion,
+        PreparedReadout,
+        Reader,
+        Session,
+        Usage,
+    )
+    from openjev_core.settings import Settings, load_settings, setting
 
 __all__ = [
     "CONTRACT_VERSION",
     "Address",
     "Asking",
+    "AtCapacity",
     "Backend",
     "BackendError",
+    "BackendUnavailable",
     "ChatTemplate",
     "Content",
     "Distribution",
@@ -62,22 +77,30 @@ __all__ = [
     "Evaluation",
     "FinishedEvaluation",
     "InvalidQuestion",
+    "Limits",
     "LoadedModel",
     "Model",
     "OpenJevError",
     "Option",
+    "OrderReading",
+    "PlannedReadout",
     "PluginError",
+    "PreparedQuestion",
+    "PreparedReadout",
     "QuestionConverter",
     "QuestionType",
+    "Reader",
     "Readout",
     "Registry",
     "RequestError",
     "Rounds",
+    "Session",
     "Settings",
     "SettingsError",
     "StartupError",
     "SyncEngine",
     "Tokenizer",
+    "Usage",
     "content_text",
     "hookimpl",
     "load_registry",
@@ -86,6 +109,8 @@ __all__ = [
     "prompt_model",
     "question_text",
     "registry_of",
+    "setting",
+    "setting_values",
     "standard_suffix",
 ]
 
@@ -95,18 +120,27 @@ _ON_FIRST_USE = {
     "ChatTemplate": "backends.protocol",
     "Engine": "engine.engine",
     "Evaluation": "engine.evaluation",
+    "Limits": "limits",
     "LoadedModel": "backends.protocol",
     "Model": "reader",
+    "OrderReading": "reader",
+    "PlannedReadout": "reader",
+    "PreparedQuestion": "reader",
+    "PreparedReadout": "reader",
     "QuestionConverter": "plugins.structuring",
+    "Reader": "reader",
     "Registry": "plugins.registry",
+    "Session": "reader",
     "Settings": "settings",
     "SyncEngine": "engine.sync",
     "Tokenizer": "backends.protocol",
+    "Usage": "reader",
     "load_registry": "plugins.registry",
     "load_settings": "settings",
     "open_engine": "engine.opening",
     "prompt_model": "prompts.model",
     "registry_of": "plugins.registry",
+    "setting": "settings",
 }
 
 

@@ -9,10 +9,11 @@ themselves.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
+import attrs
 from attrs import field, frozen, validators
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class EngineType:
             expected, what was found and how to change it. It may take as long as ``OPENJEV_STARTUP_TIMEOUT`` says,
             and blocks nothing: what blocks belongs in a thread.
         settings: An attrs class of the engine's own settings, each field made by :func:`~openjev_core.setting`. The
-            field ``x`` of an engine ``e`` is the variable ``OPENJEV_E_X`` and the flag ``--e-x``.
+            field ``x`` of an engine ``e`` is the variable ``OPENJEV_E_X`` and the flag ``--e-x``; a secret has no flag.
         recognise: Whether this engine can connect to what answers at an address: the page that says so, for a person
             (``"GET /props"``), or ``None``. An engine without it runs in this process, and has no address.
         fallback: True where other engines' servers may have the pages that this one is recognised by. Such an engine is
@@ -77,3 +78,24 @@ class EngineType:
     settings: type = NoSettings
     recognise: Callable[[Address], Awaitable[str | None]] | None = None
     fallback: bool = False
+
+    @property
+    def own_fields(self) -> Mapping[str, attrs.Attribute[Any]]:
+        """The fields of its own settings, by the names that they have among all settings: ``e_x``."""
+        prefix = re.sub(r"[.-]", "_", self.name)
+        return {f"{prefix}_{one.name}": one for one in attrs.fields(self.settings)}
+
+    def own_settings(self, texts: Mapping[str, str]) -> Any:
+        """Its own settings, an instance of :attr:`settings`.
+
+        Args:
+            texts: Those of all engines, by name.
+
+        Raises:
+            SettingsError: A value is not accepted.
+        """
+        from openjev_core.settings import parse_value, variable  # noqa: PLC0415 - the contract loads no settings
+
+        fields = self.own_fields.items()
+        given = {one.name: parse_value(one, texts[name], variable(name)) for name, one in fields if name in texts}
+        return self.settings(**given)

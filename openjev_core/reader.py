@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 from attrs import field, frozen
 
 from openjev_core.distribution import check_logprobs
-from openjev_core.errors import BackendError
+from openjev_core.errors import BackendError, OpenJevError
 from openjev_core.limits import Limits
 from openjev_core.orders import Order
 from openjev_core.question import QuestionType, Readout
@@ -195,20 +195,53 @@ class Model:
     release_date: str | None = None
 
 
-def check_readings(found: Sequence[Sequence[OrderReading]], question: PreparedQuestion) -> None:
-    """Hold what a session read of one question to the contract.
+async def read_checked(session: Session, questions: Sequence[PreparedQuestion]) -> list[list[list[OrderReading]]]:
+    """Read questions, and hold what the session gives to the contract.
+
+    Args:
+        session: Entered.
+        questions: As :meth:`Session.read` takes them.
+
+    Raises:
+        BackendError: As the session raises it; or as :func:`check_readings` does; or the session raises something
+            else, which is a fault of the engine.
+    """
+    try:
+        read = await session.read(questions)
+        check_readings(read, questions)
+    except OpenJevError:
+        raise
+    except Exception as error:
+        raise BackendError(f"the engine broke its contract: reading raised {type(error).__name__}: {error}") from error
+    return read
+
+
+def check_readings(read: Sequence[Sequence[Sequence[OrderReading]]], questions: Sequence[PreparedQuestion]) -> None:
+    """Hold what a session read to the contract.
+
+    Raises:
+        BackendError: It is not all that was asked, or as :func:`check_reading` does.
+    """
+    if len(read) != len(questions):
+        raise BackendError(f"the backend answered {len(read)} of {len(questions)} questions")
+    for question, found in zip(questions, read, strict=True):
+        if len(found) != len(question.readouts):
+            raise BackendError(f"the backend answered {len(found)} of {len(question.readouts)} readouts")
+        for readout, orders in zip(question.readouts, found, strict=True):
+            check_reading(orders, len(readout.planned.orders), len(readout.planned.readout.options))
+
+
+def check_reading(found: Sequence[OrderReading], orders: int, options: int) -> None:
+    """Hold what a session read of one readout to the contract.
 
     Raises:
         BackendError: It is not one distribution over the options for each order, or a label mass is none.
     """
-    for readout, orders in zip(question.readouts, found, strict=True):
-        planned = readout.planned
-        if len(orders) != len(planned.orders):
-            raise BackendError(f"the backend answered {len(orders)} of {len(planned.orders)} branches")
-        for one in orders:
-            if len(one.logprobs) != len(planned.readout.options):
-                options = len(planned.readout.options)
-                raise BackendError(f"the backend answered {len(one.logprobs)} of a branch's {options} labels")
-            check_logprobs(one.logprobs)
-            if one.label_mass is not None and not 0 <= one.label_mass <= 1:
-                raise BackendError(f"the backend reports a label mass of {one.label_mass}; one lies between 0 and 1")
+    if len(found) != orders:
+        raise BackendError(f"the backend answered {len(found)} of {orders} branches")
+    for one in found:
+        if len(one.logprobs) != options:
+            raise BackendError(f"the backend answered {len(one.logprobs)} of a branch's {options} labels")
+        check_logprobs(one.logprobs)
+        if one.label_mass is not None and not 0 <= one.label_mass <= 1:
+            raise BackendError(f"the backend reports a label mass of {one.label_mass}; one lies between 0 and 1")

@@ -6,7 +6,7 @@ A field's variable is ``OPENJEV_`` and its name in capitals. Adding a setting is
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from ipaddress import ip_address
 from typing import Any, Literal, cast
@@ -151,6 +151,9 @@ class Settings:
     cors_origins: tuple[str, ...] = setting((), origins, "origins that browsers may call from, comma-separated")
     mcp: bool = setting(False, flag, "offer tools to agents at /mcp, by the Model Context Protocol; needs openjev[mcp]")
     debug_prompts: bool | None = setting(None, flag, "serve POST /v1/prompts; when unset, on a loopback address only")
+    own: Mapping[str, str] = attrs.field(factory=dict, hash=False)
+    """The engines' own settings as text, such as ``{"similarity_model": "..."}``: an engine reads its own when it is
+    opened."""
 
     @property
     def public_name(self) -> str | None:
@@ -173,6 +176,11 @@ class LoadedSettings:
     warnings: tuple[str, ...] = ()
 
 
+def setting_fields() -> tuple[attrs.Attribute[Any], ...]:
+    """The fields that are settings."""
+    return tuple(field for field in attrs.fields(Settings) if "parse" in field.metadata)
+
+
 def variable(name: str) -> str:
     """The environment variable of the field ``name``."""
     return PREFIX + name.upper()
@@ -183,6 +191,7 @@ def load_settings(
     *,
     flags: Mapping[str, Any] | None = None,
     preset: Mapping[str, Any] | None = None,
+    own: Collection[str] = (),
 ) -> LoadedSettings:
     """Read the settings: a flag wins over the environment, the environment over a preset, a preset over the default.
 
@@ -190,6 +199,7 @@ def load_settings(
         environ: ``os.environ`` or a stand-in. An empty variable counts as unset.
         flags: Field name to value, text or already of its type; ``None`` counts as not given.
         preset: Field name to value, of its type.
+        own: Names of the engines' own settings, whose values stay text.
 
     Raises:
         SettingsError: A value is not accepted. Names the variable or flag, the value and what is accepted.
@@ -197,7 +207,7 @@ def load_settings(
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     given = {name: value for name, value in (flags or {}).items() if value is not None}
-    for field in attrs.fields(Settings):
+    for field in setting_fields():
         if field.name in given:
             raw, origin, shown = given[field.name], "flag", "--" + field.name.replace("_", "-")
         elif environ.get(variable(field.name), "") != "":
@@ -209,7 +219,15 @@ def load_settings(
             continue
         values[field.name] = parse_value(field, raw, shown)
         origins[field.name] = cast("Origin", origin)
-    return LoadedSettings(Settings(**values), origins, unknown_variables(environ))
+    texts: dict[str, str] = {}
+    for name in own:
+        if name in given:
+            texts[name], origins[name] = str(given[name]), "flag"
+        elif environ.get(variable(name), "") != "":
+            texts[name], origins[name] = environ[variable(name)], "environment"
+        else:
+            origins[name] = "default"
+    return LoadedSettings(Settings(**values, own=texts), origins, unknown_variables(environ, own))
 
 
 def parse_value(field: attrs.Attribute[Any], raw: Any, shown: str) -> Any:
@@ -234,9 +252,9 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+def unknown_variables(environ: Mapping[str, str], own: Collection[str]) -> tuple[str, ...]:
     """A warning for each variable that looks like a setting but is none."""
-    known = [variable(field.name) for field in attrs.fields(Settings)]
+    known = [variable(name) for name in (*(field.name for field in setting_fields()), *own)]
     warnings = []
     for name in sorted(environ):
         if not name.startswith(PREFIX) or name.startswith(TESTS) or name in known or name == CLIENT:

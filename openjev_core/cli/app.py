@@ -9,7 +9,7 @@ import errno
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -21,11 +21,15 @@ from openjev_core.cli.calibrate import calibrate
 from openjev_core.cli.evaluate import evaluate
 from openjev_core.cli.mcp import mcp
 from openjev_core.cli.serve import serve
+from openjev_core.cli.setting_flags import add_engine_flags
 from openjev_core.cli.settings import settings
 from openjev_core.cli.smoke import smoke
 from openjev_core.cli.terminal import FAILED, complain, complain_about
 from openjev_core.errors import OpenJevError
 from openjev_core.settings import variable
+
+if TYPE_CHECKING:
+    from openjev_core.plugins.registry import Registry
 
 
 class OpenJevGroup(TyperGroup):
@@ -65,9 +69,21 @@ class OpenJevGroup(TyperGroup):
 
         return command_of(cmd_name, function)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is called. One that takes an engine takes the engines' own settings, too."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if any(parameter.name == "engine" for parameter in getattr(command, "params", ())):
+            add_engine_flags(command, installed_plugins().engines)
+        return name, command, rest
+
 
 def added_commands() -> Mapping[str, Callable[..., None]]:
     """The commands of the installed plugins."""
+    return installed_plugins().commands
+
+
+def installed_plugins() -> Registry:
+    """The plugins that there are."""
     from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
     from openjev_core.settings import Settings, load_settings  # noqa: PLC0415
 
@@ -75,7 +91,7 @@ def added_commands() -> Mapping[str, Callable[..., None]]:
         settings = load_settings(os.environ).settings
     except OpenJevError:
         settings = Settings()  # the command itself reports what is wrong with the settings
-    return load_registry(settings.disable_plugins, settings.plugins).commands
+    return load_registry(settings.disable_plugins, settings.plugins)
 
 
 app = typer.Typer(

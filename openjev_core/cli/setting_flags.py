@@ -11,9 +11,10 @@ import attrs
 import typer
 
 from openjev_core.cli.terminal import complain
-from openjev_core.settings import LoadedSettings, Settings, load_settings, variable
+from openjev_core.settings import LoadedSettings, Settings, load_settings, setting_fields, variable
 
 if TYPE_CHECKING:
+    from openjev_core.engine_type import EngineType
     from openjev_core.launch.profiles import Profile
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,9 +58,7 @@ def takes_settings(without: Collection[str] = ()) -> Callable[[F], F]:
     """
     left_out = {*without, *BEFORE_THE_COMMAND}
     flags = [
-        flag_of(field)
-        for field in attrs.fields(Settings)
-        if field.name not in left_out and not field.metadata["secret"]
+        flag_of(field) for field in setting_fields() if field.name not in left_out and not field.metadata["secret"]
     ]
 
     def decorate(command: F) -> F:
@@ -73,12 +72,11 @@ def takes_settings(without: Collection[str] = ()) -> Callable[[F], F]:
 
 def flag_of(field: attrs.Attribute[Any]) -> inspect.Parameter:
     """A setting's flag, as a parameter that typer understands. Values stay text, which the settings parse."""
-    name = "--" + field.name.replace("_", "-")
-    boolean = field.type in ("bool", "bool | None", bool, bool | None)
+    boolean = is_boolean(field)
     option = typer.Option(
-        f"{name}/--no-{name[2:]}" if boolean else name,
+        declaration(field.name, boolean=boolean),
         metavar=None if boolean else "TEXT",
-        help=f"{field.metadata['meaning']} ({variable(field.name)}; default: {default_text(field.default)})",
+        help=meaning_of(field.name, field),
         show_default=False,
         rich_help_panel=PANEL,
     )
@@ -86,6 +84,44 @@ def flag_of(field: attrs.Attribute[Any]) -> inspect.Parameter:
     return inspect.Parameter(
         field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option]
     )
+
+
+def is_boolean(field: attrs.Attribute[Any]) -> bool:
+    """Whether a setting is on or off."""
+    return field.type in ("bool", "bool | None", bool, bool | None)
+
+
+def declaration(name: str, *, boolean: bool) -> str:
+    """How a setting's flag is written."""
+    flag = name.replace("_", "-")
+    return f"--{flag}/--no-{flag}" if boolean else f"--{flag}"
+
+
+def meaning_of(name: str, field: attrs.Attribute[Any]) -> str:
+    """What a setting's flag says in ``--help``."""
+    return f"{field.metadata['meaning']} ({variable(name)}; default: {default_text(field.default)})"
+
+
+def add_engine_flags(command: Any, engines: Mapping[str, EngineType]) -> None:
+    """Give a command, as typer has made it, flags for the engines' own settings."""
+    from typer.core import TyperOption  # noqa: PLC0415 - typer's own, beside the flags that it makes
+
+    known = {parameter.name for parameter in command.params}
+    for engine in engines.values():
+        for name, field in engine.own_fields.items():
+            if name in known or field.metadata["secret"]:
+                continue
+            boolean = is_boolean(field)
+            option = TyperOption(
+                param_decls=[declaration(name, boolean=boolean)],
+                type=bool if boolean else str,
+                is_flag=boolean or None,
+                default=None,
+                metavar=None if boolean else "TEXT",
+                help=meaning_of(name, field),
+                rich_help_panel=f"Settings of the engine {engine.name}",
+            )
+            command.params.append(option)
 
 
 def default_text(value: Any) -> str:
@@ -103,7 +139,11 @@ def settings_from(flags: Mapping[str, Any], preset: Mapping[str, Any] | None = N
     Raises:
         SettingsError: A value is not accepted.
     """
+    own: Collection[str] = ()
     loaded = load_settings(os.environ, flags=flags, preset=preset)
+    if loaded.warnings or not flags.keys() <= loaded.origins.keys():
+        own = [name for engine in enabled_engines(loaded.settings).values() for name in engine.own_fields]
+        loaded = load_settings(os.environ, flags=flags, preset=preset, own=own)
     for warning in loaded.warnings:
         complain(f"warning: {warning}")
     # A profile says how SGLang is launched. A server that runs already says itself what it serves.
@@ -113,7 +153,14 @@ def settings_from(flags: Mapping[str, Any], preset: Mapping[str, Any] | None = N
     from openjev_core.launch.profiles import find_profile  # noqa: PLC0415 - only where SGLang is served from
 
     of_profile = preset_of(find_profile(loaded.settings.profile), loaded.settings)
-    return load_settings(os.environ, flags=flags, preset={**of_profile, **(preset or {})})
+    return load_settings(os.environ, flags=flags, preset={**of_profile, **(preset or {})}, own=own)
+
+
+def enabled_engines(settings: Settings) -> Mapping[str, EngineType]:
+    """The engines that there are, without those of disabled plugins."""
+    from openjev_core.plugins.registry import load_registry  # noqa: PLC0415 - it loads every plugin
+
+    return load_registry(settings.disable_plugins, settings.plugins).engines
 
 
 def preset_of(profile: Profile, settings: Settings) -> dict[str, Any]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
-import attrs
 import typer
 
-from openjev_core.cli.setting_flags import default_text, settings_from
-from openjev_core.settings import LoadedSettings, Settings, variable
+from openjev_core.cli.setting_flags import default_text, enabled_engines, settings_from
+from openjev_core.settings import LoadedSettings, setting_fields, variable
+
+if TYPE_CHECKING:
+    from openjev_core.engine_type import EngineType
 
 MASK = "********"
 
@@ -18,7 +21,8 @@ def settings(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Print every setting: its name, its value, where the value comes from, its meaning. Secrets are masked."""
-    rows = setting_rows(settings_from({}))
+    loaded = settings_from({})
+    rows = setting_rows(loaded, enabled_engines(loaded.settings))
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
@@ -34,17 +38,26 @@ def settings(
     console().print(table)
 
 
-def setting_rows(loaded: LoadedSettings) -> list[dict[str, Any]]:
-    """One row per setting. A secret's value is a mask, which shows neither its length nor how many keys there are."""
+def setting_rows(loaded: LoadedSettings, engines: Mapping[str, EngineType]) -> list[dict[str, Any]]:
+    """One row per setting, the engines' own last.
+
+    A secret's value is a mask, which shows neither its length nor how many keys there are.
+
+    Raises:
+        SettingsError: A value of an engine's own is not accepted.
+    """
+    values = [(field.name, field, getattr(loaded.settings, field.name)) for field in setting_fields()]
+    for engine in engines.values():
+        own = engine.own_settings(loaded.settings.own)
+        values.extend((name, field, getattr(own, field.name)) for name, field in engine.own_fields.items())
     return [
         {
-            "name": variable(field.name),
+            "name": variable(name),
             "value": MASK if field.metadata["secret"] and value else value,
-            "origin": loaded.origins[field.name],
+            "origin": loaded.origins.get(name, "default"),
             "meaning": field.metadata["meaning"],
         }
-        for field in attrs.fields(Settings)
-        for value in [getattr(loaded.settings, field.name)]
+        for name, field, value in values
     ]
 
 

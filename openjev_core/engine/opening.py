@@ -72,7 +72,7 @@ async def open_model(settings: Settings, registry: Registry, progress: Progress,
                 address = await asking.enter_async_context(Address(settings.connect, settings.backend_api_key))
             engine_type = await find_engine(settings, engines, address, progress)
             what = f"engine {engine_type.name}"
-            own = engine_type.settings()
+            own = engine_type.own_settings(settings.own)
             start = EngineStart(settings=settings, own=own, labels=registry.labels, address=address, progress=progress)
             return await opened(engine_type, start, stack)
     except TimeoutError:

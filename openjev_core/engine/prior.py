@@ -10,7 +10,7 @@ from openjev_core.engine.admission import Admission
 from openjev_core.engine.scores import Priors
 from openjev_core.engine.threads import Threads
 from openjev_core.question import QuestionType
-from openjev_core.reader import Logprobs, PreparedQuestion, Reader, Session, check_readings
+from openjev_core.reader import Logprobs, PreparedQuestion, Reader, Session, read_checked
 from openjev_core.recent import ENTRY_BYTES, Recent, bytes_of
 
 KEPT_BYTES = 4 * 1024 * 1024
@@ -59,9 +59,8 @@ class PriorMemory:
         session, questions = await self._threads.run(lambda: self._empty(list(missing.values())))
         with self._admission.reading(sum(map(len, missing))):
             async with session:
-                read = await session.read(questions)
-        for keys, question, orders in zip(missing, questions, read, strict=True):
-            check_readings(orders, question)
+                read = await read_checked(session, questions)
+        for keys, orders in zip(missing, read, strict=True):
             for key, one in zip(keys, itertools.chain.from_iterable(orders), strict=True):
                 priors[key] = one.logprobs
                 self._known.keep(key, one.logprobs, ENTRY_BYTES + bytes_of(key, one.logprobs))

@@ -15,7 +15,7 @@ from openjev_core.engine.prior import PriorMemory
 from openjev_core.engine.request import Request
 from openjev_core.engine.scores import Priors, Readings, ReadReadout
 from openjev_core.errors import PluginError
-from openjev_core.reader import Logprobs, Session, Usage, check_readings
+from openjev_core.reader import Logprobs, Session, Usage, read_checked
 
 
 @frozen(kw_only=True)
@@ -112,9 +112,7 @@ async def read_all(session: Session, prepared: Prepared) -> Readings:
     if not prepared.branches:  # every readout leaves one option
         return {name: [ReadReadout(readout, ()) for readout in one.readouts] for name, one in questions.items()}
     async with session:
-        read = await session.read(list(questions.values()))
-    for question, found in zip(questions.values(), read, strict=True):
-        check_readings(found, question)
+        read = await read_checked(session, list(questions.values()))
     return {
         name: list(map(ReadReadout, question.readouts, found))
         for (name, question), found in zip(questions.items(), read, strict=True)

@@ -22,6 +22,7 @@ from openjev_core.plugins.forms import (
 from openjev_core.plugins.problems import JSON_NAMES
 from openjev_core.plugins.schemas import schemas_of
 from openjev_core.question import CONTRACT_VERSION, QuestionType
+from openjev_core.settings import setting_fields, variable
 
 ACCEPTED = (
     "str, int, float, bool, Any, Content, Literal, Enum, date, datetime, time, list[X], tuple[X, ...], dict[str, X], "
@@ -46,7 +47,22 @@ def engine_fault(engine: object) -> str | None:
         fault = ": its open cannot be called; give an async context manager's function"
     if fault is None and engine.recognise is not None and not callable(engine.recognise):
         fault = ": its recognise cannot be called; give an async function, or None"
+    fault = fault or own_settings_fault(engine)
     return f"engine {engine.name!r}{fault}" if fault else None
+
+
+def own_settings_fault(engine: EngineType) -> str | None:
+    """The fault of an engine's own settings; ``None`` without one."""
+    cls: object = engine.settings
+    if not (isinstance(cls, type) and attrs.has(cls)):
+        return ": its settings are no attrs class; decorate it with attrs.frozen(kw_only=True)"
+    taken = {field.name for field in setting_fields()}
+    for name, field in engine.own_fields.items():
+        if "parse" not in field.metadata:
+            return f": its settings have a field {field.name!r} without a parser; make it with openjev_core.setting"
+        if name in taken:
+            return f": its setting {variable(name)} is one of openjev's own; give the field {field.name!r} another name"
+    return None
 
 
 def version_fault(record: QuestionType[Any, Any] | EngineType) -> str | None:

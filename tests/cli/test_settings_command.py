@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 
-import attrs
-
-from openjev_core.settings import Settings, variable
+from openjev_core.settings import setting_fields, variable
 
 
 def rows(openjev):
@@ -14,7 +12,7 @@ def rows(openjev):
 
 
 def test_every_setting_has_a_row(openjev):
-    assert [variable(field.name) for field in attrs.fields(Settings)] == list(rows(openjev))
+    assert [variable(field.name) for field in setting_fields()] == list(rows(openjev))
 
 
 def test_a_row_says_value_origin_and_meaning(openjev, monkeypatch):

@@ -11,7 +11,6 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import attrs
 import httpx
 import pytest
 from document_blocks import ROOT, blocks, commands
@@ -24,7 +23,7 @@ from openjev_core.cli import launching as launch
 from openjev_core.cli import logs
 from openjev_core.cli.app import app
 from openjev_core.cli.setting_flags import default_text
-from openjev_core.settings import Settings, variable
+from openjev_core.settings import setting_fields, variable
 
 README = (ROOT / "README.md").read_text("utf-8")
 ENVIRONMENT = Path(sys.executable).parent
@@ -164,7 +163,7 @@ def test_every_script_runs(folder, served, script):
 def test_the_table_of_settings_is_complete_and_true():
     expected = [
         f"| `{variable(field.name)}` | {default_text(field.default)} | {field.metadata['meaning']} |"
-        for field in attrs.fields(Settings)
+        for field in setting_fields()
     ]
     assert expected == [line for line in README.splitlines() if line.startswith("| `OPENJEV_")]
 

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from openjev_core.errors import SettingsError
-from openjev_core.settings import Settings, is_loopback, load_settings, variable
+from openjev_core.settings import Settings, is_loopback, load_settings, setting_fields, variable
 
 ACCEPTED = {
     "model": [("Qwen/Qwen3-0.6B", "Qwen/Qwen3-0.6B")],
@@ -125,7 +125,7 @@ def test_values_are_refused_by_name(name, text):
     assert ("found the value given" if secret else f"found {text!r}") in message
 
 
-@pytest.mark.parametrize("name", [field.name for field in attrs.fields(Settings)])
+@pytest.mark.parametrize("name", [field.name for field in setting_fields()])
 def test_defaults_are_accepted_and_told_as_such(name):
     assert "default" == load_settings({}).origins[name]
     default = getattr(Settings(), name)
