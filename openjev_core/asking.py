@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 from openjev_core.errors import InvalidQuestion, PluginError, RequestError
@@ -76,19 +76,25 @@ class Asking:
         while True:
             try:
                 if self._source is None:
-                    given = self.type.readouts(self.question)
-                    self._is_generator = isinstance(given, Generator)
-                    self._source = given if isinstance(given, Generator) else (one for one in given)
+                    self._source = self._started()
                 pulled = self._source.send(sent)
             except StopIteration:
                 return
-            except InvalidQuestion:
+            except (InvalidQuestion, PluginError):
                 raise
             except BaseException as error:
                 # Also a SystemExit: passed on, it would end the server.
                 raise PluginError(self.type.name, f"readouts raised {type(error).__name__}") from error
             sent = None
             yield pulled
+
+    def _started(self) -> Generator[Any, Any, Any]:
+        given: object = self.type.readouts(self.question)
+        if not isinstance(given, Iterable):
+            rule = f"readouts returned {type(given).__name__}; yield each Readout, or return a list of them"
+            raise PluginError(self.type.name, rule)
+        self._is_generator = isinstance(given, Generator)
+        return given if isinstance(given, Generator) else (one for one in given)
 
     def _checked(self, readout: Readout) -> Readout:
         check_readout(self.type, readout, self.max_answers)

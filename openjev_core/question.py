@@ -196,7 +196,9 @@ class QuestionType(Generic[Q, A]):
         examples: Valid questions, for checks, the smoke test and the API reference.
     """
 
-    name: str = field(validator=validators.matches_re(NAME_PATTERN.pattern, func=re.fullmatch))
+    name: str = field(
+        validator=[validators.instance_of(str), validators.matches_re(NAME_PATTERN.pattern, func=re.fullmatch)]
+    )
     summary: str = field(validator=validators.instance_of(str))
     api: int
     question: type[Q]

@@ -132,6 +132,7 @@ def check_plugins(
     failed = bool(broken)
     for entry in broken:
         typer.echo(f"FAILED  {entry.name} ({entry.distribution} {entry.version})\n  {entry.status}: {entry.cause}")
+        typer.echo(f"    fix: mend the plugin, or leave it out: OPENJEV_DISABLE_PLUGINS={entry.distribution}")
     with ExitStack() as stack:
         tokenizers = stack.enter_context(real_tokenizers()) if any(t.labels for t in types) else {}
         for question_type in types:

@@ -94,7 +94,7 @@ def members_fault(question_type: QuestionType[Any, Any]) -> str | None:
             return f": its {role} are {found!r}, which is no tuple; write `{role}=(..., )`"
     for label in question_type.labels:
         if not isinstance(label, str) or not label or label != label.strip():
-            return f": its label {label!r} is no text without outer white space"
+            return f": its label {label!r} is no text without outer white space; write one such as 'Yes'"
     for example in question_type.examples:
         if not isinstance(example, question_type.question):
             return f": an example is a {type(example).__name__}; give instances of {question_type.question.__name__}"

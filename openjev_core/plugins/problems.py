@@ -26,7 +26,7 @@ JSON_NAMES: Mapping[type, str] = {
 }
 
 MACHINERY = (
-    "<frozen importlib",
+    "<frozen ",
     "<attrs generated",
     *(str(Path(path).parent) for path in (importlib.__file__, pluggy.__file__, attr.__file__)),
     str(Path(__file__).parents[1]),
@@ -53,7 +53,10 @@ def complaint_of(error: BaseException) -> str:
     """What an exception says, in one line that is not too long."""
     # attrs' own validators put the attribute, the rule and the value behind their message.
     by_validator = any(isinstance(arg, attrs.Attribute) for arg in error.args)
-    said = " ".join(str(error.args[0] if by_validator else error).split())
+    try:
+        said = " ".join(str(error.args[0] if by_validator else error).split())
+    except Exception:  # noqa: BLE001 - an exception of a plugin's own may fail to say what it is
+        said = ""
     return said if len(said) <= MAX_MESSAGE else said[: MAX_MESSAGE - 1] + "…"
 
 

@@ -7,6 +7,7 @@ and what happened to it is recorded.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 from collections import defaultdict
@@ -225,8 +226,16 @@ def contributions_of(plugin: object) -> dict[str, Any]:
     """
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
-    manager.register(plugin)
-    manager.check_pending()
+    try:
+        manager.register(plugin)
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        hooks = ", ".join(
+            f"{name}{inspect.signature(hook)}".partition(" ->")[0]
+            for name, hook in vars(hookspecs).items()
+            if name.startswith("openjev_")
+        )
+        raise ValueError(f"{str(error).partition(' in plugin ')[0]}; the hooks are {hooks}") from None
     implemented = {caller.name for caller in manager.get_hookcallers(plugin) or ()}
     if not implemented:
         raise ValueError("no hook found: define `openjev_question_types` and decorate it with `openjev_core.hookimpl`")
@@ -266,7 +275,7 @@ def checked_types(returned: Iterable[object]) -> tuple[QuestionType[Any, Any], .
             raise ValueError(fault)
     names = [t.name for t in types]
     if len(set(names)) != len(names):
-        raise ValueError(f"two question types have one name: {', '.join(sorted(names))}")
+        raise ValueError(f"two question types have one name: {', '.join(sorted(names))}; give each a name of its own")
     return tuple(types)
 
 
@@ -290,7 +299,7 @@ def checked_engines(returned: Iterable[object]) -> tuple[EngineType, ...]:
             raise ValueError(fault)
     names = [engine.name for engine in engines]
     if len(set(names)) != len(names):
-        raise ValueError(f"two engines have one name: {', '.join(sorted(names))}")
+        raise ValueError(f"two engines have one name: {', '.join(sorted(names))}; give each a name of its own")
     return tuple(engines)
 
 

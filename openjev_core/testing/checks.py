@@ -142,9 +142,8 @@ def _round_trip(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
             fault = json_fault(wire)
             back = None if fault else converter.question(wire)[1]
         except OpenJevError as error:
-            yield Finding(
-                rule, f"its JSON does not structure: {_said(error)}", "use types of JSON in the question class"
-            )
+            fix = "give an example that a client could send: its class has to accept it"
+            yield Finding(rule, f"its JSON does not structure: {_said(error)}", fix)
             continue
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is the finding
             yield Finding(rule, f"it cannot be written as JSON: {raised(error)}", "use types of JSON in the class")
@@ -152,7 +151,8 @@ def _round_trip(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
         if fault:
             yield Finding(rule, f"it holds {fault}", "use types of JSON in the question class")
         elif back != example:
-            yield Finding(rule, f"it comes back from JSON as {back!r}", "give the class value equality (attrs.frozen)")
+            fix = "give the class value equality (attrs.frozen), and no converter that changes its own results"
+            yield Finding(rule, f"it comes back from JSON as {back!r}", fix)
 
 
 def _readouts(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
@@ -163,7 +163,8 @@ def _readouts(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
             try:
                 first, second = (_asked(question_type, example, shape) for _ in range(2))
             except OpenJevError as error:
-                yield Finding(rule, _said(error), "an example is a valid question: mend it, or the readouts")
+                whose = "readouts" if isinstance(error, PluginError) else "example, which has to be a valid question"
+                yield Finding(rule, _said(error), f"mend the {whose}")
                 break
             if not first:
                 yield Finding(rule, "there are none", "yield at least one Readout")
@@ -229,7 +230,8 @@ def _reducer(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
                 answers = [question_type.reduce(example, list(distributions)) for _ in range(2)]
                 bodies = [converter.answer(question_type, answer) for answer in answers]
             except PluginError as error:
-                yield Finding(rule, _said(error), f"return a {question_type.answer.__name__} that JSON can hold")
+                fix = f"return an instance of {question_type.answer.__name__} that its annotations and JSON can hold"
+                yield Finding(rule, _said(error), fix)
                 break
             except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is the finding
                 fix = "answer every distribution: zeros, ties and certainty happen"
@@ -238,7 +240,7 @@ def _reducer(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
             if bodies[0] != bodies[1]:
                 yield Finding(rule, "two calls gave two answers", "depend on the arguments alone: no clock, no chance")
                 break
-            if before != example:
+            if before != example and before == copy.deepcopy(before):
                 yield Finding(rule, "it changed the question", "make the reducer pure")
                 break
 
@@ -247,8 +249,8 @@ def _odd_requests(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
     """Whatever stands in a field is answered or refused with a path, never a crash."""
     converter = QuestionConverter(registry_of(question_type))
     example = question_type.examples[0]
-    if type(example) is not question_type.question:
-        return
+    if type(example) is not question_type.question or not _valid(question_type, example, SHAPES["uniform"]):
+        return  # another rule reports it
     wire = converter.wire_question(question_type, example)
     for field in attrs.fields(question_type.question):
         for odd in ODD_VALUES:
