@@ -43,12 +43,14 @@ with each branch. A prefix of fewer tokens has nothing to lose."""
 
 @define(eq=False)
 class Warmth:
-    """What one SGLang, or one router with several behind it, is known to hold.
+    """What one server, or one router with several behind it, is known to hold.
 
     Attributes:
+        checkpoint: Prefixes are kept in multiples of so many tokens.
         clock: Monotonic seconds.
     """
 
+    checkpoint: int = CHECKPOINT
     clock: Callable[[], float] = time.monotonic
     _reused_at: Recent[str, float] = field(factory=lambda: Recent(MEMORY), init=False, repr=False)
     _read_along: Recent[str, bool] = field(factory=lambda: Recent(MEMORY), init=False, repr=False)
@@ -73,7 +75,7 @@ class Warmth:
             tokens: How many it has.
             reused: Those that the branch which reused the fewest did; ``None`` where the server does not say.
         """
-        if reused is not None and reused >= tokens // CHECKPOINT * CHECKPOINT:
+        if reused is not None and reused >= tokens // self.checkpoint * self.checkpoint:
             self._reused_at.keep(key, self.clock(), KEY_BYTES)
         elif self._trusted(key):
             self._reused_at.keep(key, float("-inf"), KEY_BYTES)

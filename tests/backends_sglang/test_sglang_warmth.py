@@ -37,7 +37,7 @@ def clock():
 
 @pytest.fixture
 def warmth(clock):
-    return Warmth(clock)
+    return Warmth(clock=clock)
 
 
 def test_what_was_reused_moments_ago_is_held(warmth, clock):

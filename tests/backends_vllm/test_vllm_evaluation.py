@@ -120,7 +120,7 @@ async def test_more_labels_than_a_call_takes_are_read_in_slices(start_vllm, fano
     assert [r.logprobs for r in readings] == [expected(b) for b in branches(2, labels)]
     # Each slice is a read of the same prompt, and is counted as one.
     assert [(602 * slices, slices)] * 2 == [(r.prompt_tokens, r.output_tokens) for r in readings]
-    assert [592 * slices] * 2 == [r.cached_tokens for r in readings]
+    assert [592 * slices if fanout == "calls" else None, 592 * slices] == [r.cached_tokens for r in readings]
 
 
 async def test_a_long_shared_beginning_is_read_once_first(start_vllm, fanout):
@@ -133,14 +133,31 @@ async def test_a_long_shared_beginning_is_read_once_first(start_vllm, fanout):
     assert [r.logprobs for r in readings] == [expected(b) for b in tags]
 
 
-async def test_what_was_reused_is_shared_evenly_since_it_comes_as_a_sum(start_vllm):
+async def test_how_much_was_reused_is_known_of_the_last_prompt_of_a_call(start_vllm, fanout):
     double = await start_vllm()
-    async with connected(double) as backend:
+    async with connected(double, fanout=fanout) as backend:
         readings, _ = await read(backend, branches(3))
-        assert [592] * 3 == [r.cached_tokens for r in readings]
+        assert [592 if fanout == "calls" else None] * 2 + [592] == [r.cached_tokens for r in readings]
         double.prompt_details = False
         readings, _ = await read(backend, branches(3))
         assert [None] * 3 == [r.cached_tokens for r in readings]
+
+
+async def test_a_count_that_is_more_than_the_last_prompt_is_none_of_it(start_vllm):
+    """As a server would report it that adds up all prompts of a call."""
+    double = await start_vllm()
+    async with connected(double) as backend:
+        double.faults.append(Fault("summed", "branch"))
+        readings, _ = await read(backend, branches(3))
+        assert [None] * 3 == [r.cached_tokens for r in readings]
+
+
+async def test_a_prefix_that_was_reused_block_by_block_takes_no_call_again(start_vllm):
+    double = await start_vllm(block_size=128)
+    async with connected(double) as backend:
+        await read(backend, branches(3))
+        await read(backend, branches(3))
+    assert [1, 3, 3] == [len(call.prompts) for call in double.calls]
 
 
 async def test_minus_infinity_is_a_probability_of_zero(start_vllm, fanout):

@@ -24,13 +24,14 @@ class Load:
     answers: list[bytes]
 
 
-async def drive(url, bodies, clients, path="/v1/systemone"):
-    """Send every body once, ``clients`` at a time.
+async def drive(url, bodies, clients, path="/v1/systemone", key=None):
+    """Send every body once, ``clients`` at a time, with a Bearer key where there is one.
 
     Raises:
         RuntimeError: An answer's status is not 200.
     """
     place = urlsplit(url)
+    authorization = f"Authorization: Bearer {key}\r\n" if key else ""
     queue = iter(bodies)
     latencies, answers = [], []
 
@@ -38,7 +39,9 @@ async def drive(url, bodies, clients, path="/v1/systemone"):
         reader, writer = await asyncio.open_connection(place.hostname, place.port)
         try:
             for body in queue:
-                head = f"POST {path} HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/json\r\n"
+                head = (
+                    f"POST {path} HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/json\r\n{authorization}"
+                )
                 began = time.perf_counter()
                 writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
                 status, answer, reusable = await read_answer(reader)

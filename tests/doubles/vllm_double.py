@@ -216,7 +216,7 @@ class VLLMDouble:
         self.forget(call)
         for packed in call.packed:
             matched = min(self.tree.match(packed), len(packed) // WIDTH - 1) // self.block_size * self.block_size
-            call.cached += matched if self.prefix_cache else 0
+            call.cached = matched if self.prefix_cache else 0  # of the last prompt alone, as vLLM 0.32 reports it
             self.tree.insert(packed)
             if len(call.labels) == 1:
                 self.rules.warmed(packed)

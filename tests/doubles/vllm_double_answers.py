@@ -216,6 +216,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "cut_short": lambda answer: answer["usage"].update(prompt_tokens=answer["usage"]["prompt_tokens"] - 1),
     "no_usage": lambda answer: answer.pop("usage"),
     "longer": lambda answer: answer["usage"].update(completion_tokens=50),
+    "summed": lambda answer: answer["usage"]["prompt_tokens_details"].update(cached_tokens=3 * 592),
     "too_cached": lambda answer: answer["usage"].update(prompt_tokens_details={"cached_tokens": 10**9}),
     "aborted": lambda answer: answer["choices"][-1].update(finish_reason="abort", logprobs=None),
 }

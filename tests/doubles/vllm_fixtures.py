@@ -41,7 +41,8 @@ async def start_vllm() -> AsyncIterator[StartVLLM]:
 
 
 REAL = "OPENJEV_TEST_VLLM"
-"""A URL of a running vLLM that serves SmolLM2, or a directory with ``venv`` and the checkpoint ``smollm2``."""
+"""A URL of a running vLLM that serves SmolLM2 in float32, or a directory with ``venv`` and the checkpoint
+``smollm2``."""
 REAL_KEY = "key-of-the-tests"
 START_SECONDS = 300
 
@@ -70,20 +71,26 @@ class RealVLLM:
 
 
 @contextmanager
-def launched_real_vllm(directory: Path, dtype: str = "bfloat16") -> Iterator[RealVLLM]:
-    """Launch the server in ``directory``; it has answered a first call, in which it compiles, when the block begins."""
+def launched_real_vllm(directory: Path, *, port: int | None = None) -> Iterator[RealVLLM]:
+    """Launch the server in ``directory``; it has answered a first call, in which it compiles, when the block begins.
+
+    Args:
+        directory: Holds ``venv`` and the checkpoint ``smollm2``.
+        port: Where it listens; a free one when ``None``.
+    """
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+        free.bind(("127.0.0.1", port or 0))
         port = free.getsockname()[1]
     flags = "--served-model-name smollm2 --host 127.0.0.1 --max-model-len 4096 --enforce-eager"
     command = [directory / "venv/bin/vllm", "serve", directory / "smollm2", *flags.split()]
     offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
     process = subprocess.Popen(
-        [*command, "--port", str(port), "--api-key", REAL_KEY, "--dtype", dtype, "--enable-prompt-tokens-details"],
+        [*command, "--port", str(port), "--api-key", REAL_KEY, "--dtype", "float32", "--enable-prompt-tokens-details"],
         env={**os.environ, **offline, "VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        cwd=directory,  # an interpreter that vLLM starts imports from where it is
     )
     server = RealVLLM(f"http://127.0.0.1:{port}", REAL_KEY, directory / "smollm2", process)
     try:

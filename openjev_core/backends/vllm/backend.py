@@ -80,8 +80,8 @@ class VLLMBackend:
     async def call(self, prefix: Branch | None, branches: Sequence[Branch], key: str) -> list[Reading]:
         """See :meth:`openjev_core.backends.fanout.PromptServer.call`.
 
-        More labels than one call takes are read by calls for the same prompts, one after another. vLLM reports how much
-        of a call's prompts it reused as a sum, of which each gets an even share.
+        More labels than one call takes are read by calls for the same prompts, one after another. How much was reused
+        is known of the last prompt alone: of a call with several, vLLM 0.32 reports that.
         """
         length, before = (0, b"") if prefix is None else (len(prefix.suffix), prefix.suffix_json + b",")
         tokens = [length + len(branch.suffix) for branch in branches]
@@ -95,7 +95,7 @@ class VLLMBackend:
             for logprobs, more in zip(found, parsed, strict=True):
                 logprobs.update(more)
         reused = [count for count in counts if count is not None]
-        shares = even_shares(sum(reused), len(branches)) if len(reused) == len(slices) else [None] * len(branches)
+        shares = [None] * (len(branches) - 1) + [sum(reused) if len(reused) == len(slices) else None]
         return [
             reading_of(logprobs, branch, calls=len(slices), tokens=count, cached=share)
             for logprobs, branch, count, share in zip(found, branches, tokens, shares, strict=True)
@@ -143,9 +143,3 @@ class Union:
         """Whether the branches of one more list may share the call."""
         size = len(self.labels.union(labels))
         return size <= MAX_LABELS and size - self.fewest <= SPARE_LABELS
-
-
-def even_shares(total: int, count: int) -> list[int | None]:
-    """``total`` as a sum of ``count`` numbers that differ by 1 at most."""
-    share, more = divmod(total, count)
-    return [share + (index < more) for index in range(count)]

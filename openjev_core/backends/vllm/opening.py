@@ -23,6 +23,7 @@ from openjev_core.backends.served_model import (
 from openjev_core.backends.slots import Slots
 from openjev_core.backends.vllm.backend import VLLMBackend
 from openjev_core.backends.vllm.wire import NEEDED, VLLMFacts, facts_of
+from openjev_core.backends.warmth import CHECKPOINT, Warmth
 from openjev_core.errors import BackendError, BackendUnavailable, DeadlineExceeded, StartupError
 from openjev_core.settings import Settings
 
@@ -69,6 +70,7 @@ async def open_vllm(
             backend.facts = await facts_at(backend.http)
             if backend.facts.max_model_len is not None:
                 backend.max_prompt_tokens = backend.facts.max_model_len - 1
+            backend.warmth = Warmth(max(CHECKPOINT, backend.facts.block_size or 0))
             await prove(backend)
         yield backend
     finally:

@@ -91,7 +91,7 @@ def parse(body: bytes, prompt_tokens: Sequence[int]) -> tuple[list[dict[str, flo
         prompt_tokens: The length of each prompt. The answer must confirm their sum: a server can cut prompts short.
 
     Returns:
-        For each prompt the log-probabilities by ``token_id:N``, and how many tokens of all prompts were reused, where
+        For each prompt the log-probabilities by ``token_id:N``, and how many tokens of the last one were reused, where
         the server says it.
 
     Raises:
@@ -121,6 +121,8 @@ def parse(body: bytes, prompt_tokens: Sequence[int]) -> tuple[list[dict[str, flo
     cached = usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details is not None else None
     if cached is not None and not 0 <= cached <= sent:
         raise BackendError(f"vLLM's answer reports {cached} cached tokens of {sent}")
+    if cached is not None and cached > prompt_tokens[-1]:
+        cached = None  # no count of one prompt
     return [found[index] for index in range(count)], cached
 
 
