@@ -16,7 +16,7 @@ from openjev_core.backends.services.wire import Answered
 from openjev_core.errors import RequestError
 from openjev_core.json_document import compact
 from openjev_core.question import QuestionType
-from openjev_core.reader import OrderReading, PlannedReadout, PreparedQuestion, Share, Usage
+from openjev_core.reader import OrderReading, PlannedReadout, PreparedQuestion, Usage
 
 MAX_READS = 4096
 """Orders of readouts in a request: what ends a type that asks for ever, where no tokens are counted. 64 questions of 64
@@ -120,14 +120,11 @@ class ServiceSession:
     ) -> None:
         pass
 
-    async def read(self, shares: Sequence[Share]) -> list[list[OrderReading]]:
+    async def read(self, questions: Sequence[PreparedQuestion]) -> list[list[list[OrderReading]]]:
         """See :meth:`openjev_core.reader.Session.read`. Calls run at the same time; one that fails ends the others."""
         started = time.perf_counter()
-        asked = [
-            one
-            for share in shares
-            for one in cast("ServiceQuestion", share.question).readouts[share.readout].asked[share.first : share.end]
-        ]
+        readouts = [cast("ServiceQuestion", question).readouts for question in questions]
+        asked = [one for of_question in readouts for readout in of_question for one in readout.asked]
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = [tasks.create_task(self._ask(call)) for call in self._calls(asked)]
@@ -135,7 +132,7 @@ class ServiceSession:
             raise failures.exceptions[0] from None
         found = iter([reading for task in running for reading in task.result()])
         self.reading += time.perf_counter() - started
-        return [[next(found) for _ in range(share.first, share.end)] for share in shares]
+        return [[[next(found) for _ in readout.asked] for readout in of_question] for of_question in readouts]
 
     def _calls(self, asked: Sequence[AskedReadout]) -> Iterator[Sequence[AskedReadout]]:
         """The readouts, divided into calls that the service takes."""
