@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable, Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import unquote
 
 from attrs import define, field
@@ -17,6 +17,10 @@ from openjev_core.engine.request import Request
 SANE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}", re.ASCII)
 WHOLE_URL = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 ENCODED = re.compile(rb"%(?=2f|0a)", re.IGNORECASE)
+ENTRY = re.compile(
+    r"(?P<v4>[0-9.]+)(:[0-9]{1,5})?|\[(?P<bracketed>[0-9A-Fa-f:.]+)(%[^\]]*)?\](:[0-9]{1,5})?|(?P<plain>[0-9A-Fa-f:.]+)(%.*)?",
+    re.DOTALL,
+)
 
 
 @define(kw_only=True, eq=False)
@@ -92,13 +96,12 @@ class TrustedProxies:
     """
 
     def __init__(self, addresses: Iterable[str]) -> None:
-        self._networks: list[IPv4Network | IPv6Network] = [ip_network(text) for text in addresses]
+        self._networks = [network_of(text) for text in addresses]
 
     def client(self, peer: str, forwarded_for: str) -> str:
         """The client's address: the last one in the header that is no trusted proxy's, or else the peer's.
 
-        The header is read only when the peer is trusted, and only as far back as trusted proxies wrote it. The zone of
-        an IPv6 address means nothing on another machine, and may be any text: it is left out.
+        The header is read only when the peer is trusted, and only as far back as trusted proxies wrote it.
 
         Args:
             peer: Address at the other end of the connection.
@@ -108,17 +111,41 @@ class TrustedProxies:
             return peer
         client = peer
         for hop in reversed(forwarded_for.split(",")):
-            try:
-                client = str(ip_address(hop.strip().partition("%")[0]))
-            except ValueError:
+            address = address_in(hop)
+            if address is None:
                 return client
+            client = str(address)
             if not self._trusts(client):
                 return client
         return client
 
     def _trusts(self, text: str) -> bool:
-        try:
-            address = ip_address(text)
-        except ValueError:
-            return False
-        return any(address.version == network.version and address in network for network in self._networks)
+        address = address_in(text)
+        return address is not None and any(address in network for network in self._networks)
+
+
+def network_of(text: str) -> IPv4Network | IPv6Network:
+    """The network that an address or a network in CIDR notation names; see :func:`address_in` of IPv4 as IPv6."""
+    network = ip_network(text)
+    mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
+    return network if mapped is None else IPv4Network((int(mapped), network.prefixlen - 96))
+
+
+def address_in(hop: str) -> IPv4Address | IPv6Address | None:
+    """The address in one entry of ``x-forwarded-for``; ``None`` where there is none.
+
+    Some proxies write the port, too, and an IPv6 address in brackets. A socket for both versions shows an IPv4 address as
+    an IPv6 one; here it is the IPv4 one. The zone of an IPv6 address means nothing on another machine, and may be any
+    text: it is left out.
+
+    Args:
+        hop: ``192.0.2.7``, ``192.0.2.7:4711``, ``2001:db8::7`` or ``[2001:db8::7]:4711``.
+    """
+    found = ENTRY.fullmatch(hop.strip())
+    if found is None:
+        return None
+    try:
+        address = ip_address(found["v4"] or found["bracketed"] or found["plain"])
+    except ValueError:
+        return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

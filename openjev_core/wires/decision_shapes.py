@@ -16,6 +16,12 @@ from openjev_core.prompts.messages import MEDIA_PARTS
 MAX_JSON_DEPTH = 32
 """Arrays and objects inside one another in an ``input_json`` part."""
 
+MAX_JSON_VALUES = 10_000
+"""Values in an ``input_json`` part, arrays and objects among them."""
+
+MAX_JSON_BYTES = 256 * 1024
+"""Of an ``input_json`` part as compact JSON."""
+
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -188,19 +194,43 @@ class DecisionShapes:
         if isinstance(content, str):
             return content
         parts = each(content, lambda part: self.one_of(kinds, part, "a part"))
-        for index, part in enumerate(parts):
-            if isinstance(part, InputJson) and deeper_than(MAX_JSON_DEPTH, part.data):
-                msg = f"nested too deep: more than {MAX_JSON_DEPTH} arrays and objects inside one another"
-                raise RequestError.at((index, "data"), msg)
-        texts = [part_text(part) for part in parts]
+        texts = each(parts, part_text)
         return "\n".join(texts) if any(isinstance(part, InputJson) for part in parts) else texts
 
 
 def part_text(part: InputText | InputJson | Refusal) -> str:
-    """A part as the model reads it."""
+    """A part as the model reads it.
+
+    Raises:
+        RequestError: It is more JSON than a part may hold.
+    """
     if isinstance(part, InputJson):
-        return compact(part.data)
+        return json_text(part.data)
     return part.refusal if isinstance(part, Refusal) else part.text
+
+
+def json_text(data: Any) -> str:
+    """The data of an ``input_json`` part as compact JSON.
+
+    Raises:
+        RequestError: It is deeper or larger than this wire allows.
+    """
+    if deeper_than(MAX_JSON_DEPTH, data):
+        msg = f"nested too deep: more than {MAX_JSON_DEPTH} arrays and objects inside one another"
+        raise RequestError.at(("data",), msg)
+    if (count := value_count(data)) > MAX_JSON_VALUES:
+        raise RequestError.at(("data",), f"a part holds at most {MAX_JSON_VALUES} JSON values, found {count}")
+    text = compact(data)
+    if (size := len(text.encode())) > MAX_JSON_BYTES:
+        raise RequestError.at(("data",), f"a part holds at most {MAX_JSON_BYTES} bytes of compact JSON, found {size}")
+    return text
+
+
+def value_count(data: Any) -> int:
+    """The values in a JSON value, itself among them."""
+    if not isinstance(data, (dict, list)):
+        return 1
+    return 1 + sum(map(value_count, data.values() if isinstance(data, dict) else data))
 
 
 def each(values: Iterable[S], structure: Callable[[S], T]) -> list[T]:

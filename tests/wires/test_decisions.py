@@ -15,7 +15,7 @@ from toy_model import ToyBackend
 from until import eventually
 
 from openjev_core.plugins.registry import load_registry
-from openjev_core.wires.decision_shapes import DecisionShapes
+from openjev_core.wires.decision_shapes import DecisionShapes, json_text
 from openjev_core.wires.decisions import DecisionsRequest
 
 CAPTURED = json.loads((Path(__file__).parent / "captured.json").read_bytes())
@@ -151,15 +151,26 @@ def deep(levels):
     value = 1
     for _ in range(levels):
         value = [value]
-    return [{"role": "user", "content": [{"type": "input_json", "data": value}]}]
-
-
-def test_json_of_32_levels_is_read(server):
-    assert 200 == asked(server, input=deep(32)).status_code
+    return value
 
 
 def user(*parts):
     return [{"role": "user", "content": list(parts)}]
+
+
+def of_json(data):
+    return user({"type": "input_json", "data": data})
+
+
+def test_json_of_32_levels_is_read(server):
+    assert 200 == asked(server, input=of_json(deep(32))).status_code
+
+
+def test_as_much_json_as_a_part_may_hold_is_read():
+    """The server's own limits come first, so the wire's are tried without it."""
+    many, long = list(range(9_999)), "é" * (128 * 1024 - 1)
+    assert many == json.loads(json_text(many))
+    assert f'"{long}"' == json_text(long)
 
 
 def of_choices(*values):
@@ -184,7 +195,18 @@ WRONG = [
     ),
     ({"input": user({"type": "input_text", "text": 1})}, "input[0].content[0].text", "expected a string"),
     ({"input": user({"type": "input_image", "image_url": "u"})}, "input[0].content[0].type", "no images"),
-    ({"input": deep(33)}, "input[0].content[0].data", "more than 32 arrays"),
+    ({"input": of_json(deep(33))}, "input[0].content[0].data", "more than 32 arrays"),
+    (
+        {"input": of_json(list(range(10_000)))},
+        "input[0].content[0].data",
+        "at most 10000 JSON values, found 10001",
+    ),
+    ({"input": of_json("é" * 128 * 1024)}, "input[0].content[0].data", "at most 262144 bytes"),
+    (
+        {"questions": [{**PREDICATE, "instructions": [{"type": "input_json", "data": deep(33)}]}]},
+        "questions[0].instructions[0].data",
+        "more than 32 arrays",
+    ),
     (
         {"input": [{"type": "function_call_output", "call_id": "c1", "output": "x"}]},
         "input[0].call_id",
