@@ -134,8 +134,8 @@ def network_of(text: str) -> IPv4Network | IPv6Network:
 def address_in(hop: str) -> IPv4Address | IPv6Address | None:
     """The address in one entry of ``x-forwarded-for``; ``None`` where there is none.
 
-    Some proxies write the port, too, and an IPv6 address in brackets. A socket for both versions shows an IPv4 address as
-    an IPv6 one; here it is the IPv4 one. The zone of an IPv6 address means nothing on another machine, and may be any
+    Some proxies write the port, too, and an IPv6 address in brackets. A socket for both versions shows IPv4 addresses
+    as IPv6 ones; here they are IPv4 again. The zone of an IPv6 address means nothing on another machine, and may be any
     text: it is left out.
 
     Args:

@@ -48,7 +48,7 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
             ),
             "license": {"name": "MIT", "identifier": "MIT"},
         },
-        "servers": [{"url": "/"}],
+        "servers": [{"url": "."}],  # relative to the document: below a path as well
         "paths": {
             "/v1/systemone": {"post": systemone(registry)},
             "/v1/decisions": {"post": decisions()},

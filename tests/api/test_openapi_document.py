@@ -144,3 +144,8 @@ def test_it_follows_the_installed_types():
 
 def test_the_server_serves_this_document(document, server):
     assert document == httpx.get(server.url + "/openapi.json").json()
+
+
+def test_its_server_is_where_the_document_is(document):
+    """So that clients reach a server below a path, which a proxy strips."""
+    assert ["."] == [server["url"] for server in document["servers"]]

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from playground_page import REFUSED
+from prefix_proxy import prefix_proxy
 
 pytestmark = pytest.mark.browser
 
@@ -80,3 +81,37 @@ def test_the_pages_link_to_each_other(toy, open_page):
     page.wait_for_selector("#swagger .opblock")
     page.click("nav >> text=Playground")
     page.wait_for_selector("#model[data-status]")
+
+
+@pytest.fixture(scope="module")
+def below(toy):
+    """The toy's server below a path, behind a proxy that strips it."""
+    with prefix_proxy(toy.url, "/jev") as url:
+        yield url
+
+
+def test_scalar_sends_below_a_path(below, open_page):
+    page = open_page(f"{below}/", wait="#reference h1")
+    page.wait_for_selector("text=Answer typed questions about one state")
+    assert below in page.inner_text("#reference")
+    page.locator("button:has-text('Test Request')").first.click()
+    page.locator(".cm-content:has-text('jev-latest')").first.click()
+    with page.expect_response("**/v1/systemone") as caught:
+        page.keyboard.press("Control+Enter")
+    assert (200, f"{below}/v1/systemone") == (caught.value.status, caught.value.url)
+
+
+def test_swagger_ui_executes_below_a_path(below, open_page):
+    page = open_page(f"{below}/docs", wait="#swagger .opblock")
+    page.click("#operations-Questions-evaluate .opblock-summary-control")
+    with page.expect_response("**/v1/systemone") as caught:
+        page.click("button:has-text('Execute')")
+    assert (200, f"{below}/v1/systemone") == (caught.value.status, caught.value.url)
+
+
+def test_the_pages_link_to_each_other_below_a_path(below, open_page):
+    page = open_page(f"{below}/playground")
+    for name, ready in (("Reference", "#reference h1"), ("Swagger UI", "#swagger .opblock"), ("Playground", "#model")):
+        page.click(f"nav >> text={name}")
+        page.wait_for_selector(ready)
+        assert page.url.startswith(below + "/")
