@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from openjev_core import setting_values
 from openjev_core.asking import Asking
 from openjev_core.engine_type import EngineStart, EngineType
 from openjev_core.errors import (
+    AtCapacity,
     BackendError,
+    BackendUnavailable,
     InvalidQuestion,
     OpenJevError,
     PluginError,
@@ -55,14 +58,16 @@ if TYPE_CHECKING:
         Session,
         Usage,
     )
-    from openjev_core.settings import Settings, load_settings
+    from openjev_core.settings import Settings, load_settings, setting
 
 __all__ = [
     "CONTRACT_VERSION",
     "Address",
     "Asking",
+    "AtCapacity",
     "Backend",
     "BackendError",
+    "BackendUnavailable",
     "ChatTemplate",
     "Content",
     "Distribution",
@@ -104,6 +109,8 @@ __all__ = [
     "prompt_model",
     "question_text",
     "registry_of",
+    "setting",
+    "setting_values",
     "standard_suffix",
 ]
 
@@ -133,6 +140,7 @@ _ON_FIRST_USE = {
     "open_engine": "engine.opening",
     "prompt_model": "prompts.model",
     "registry_of": "plugins.registry",
+    "setting": "settings",
 }
 
 
