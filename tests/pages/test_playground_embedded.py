@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx
 import pytest
@@ -132,6 +133,22 @@ def test_the_code_runs_as_it_is(embedded, open_page, keep, tmp_path):
     )
     assert 0 == run.returncode, run.stderr
     assert "'wants_refund': NoulAnswer(" in run.stdout
+
+    program.write_text(playground.code("openai"), encoding="utf-8")
+    run = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, check=False)
+    assert 0 == run.returncode, run.stderr
+    assert "name='wants_refund'" in run.stdout
+
+    command = playground.code("ask").replace("openjev ask -", "openjev ask --json -")
+    commands = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    run = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, env=commands, check=False)
+    assert 0 == run.returncode, run.stderr
+    assert body["answers"].keys() == json.loads(run.stdout)["answers"].keys()
+
+    row = json.loads(playground.code("row"))
+    assert {"state", "questions", "labels"} == row.keys()
+    assert (json.loads(sent)["state"], json.loads(sent)["questions"]) == (row["state"], row["questions"])
+    assert dict.fromkeys(body["answers"]) == row["labels"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from playground_page import Playground
 
@@ -52,6 +54,68 @@ def test_the_most_probable_level_is_marked(playground, keep, probabilities, best
     share = (min(3, expected + deviation) - max(0, expected - deviation)) / 4
     assert pytest.approx(share, abs=0.02) == spread["height"] / rail["height"]
     keep(playground.page, f"playground-score-{best[0].split()[0].lower()}")
+
+
+def shown_answer(playground, answer, type_name="survey"):
+    """The card of an answer of another type."""
+    questions = {"q": {"type": type_name, "topic": "What?", "items": ["a", "b"]}}
+    playground.drop("request.json", json.dumps({"state": "x", "questions": questions}))
+    playground.page.wait_for_selector("#toast >> text=Opened request.json")
+    body = {"model": "toy", "answers": {"q": {"type": type_name} | answer}, "usage": {}}
+    playground.page.route("**/v1/systemone", lambda route: route.fulfill(json=body))
+    playground.page.keyboard.press("Control+Enter")
+    playground.page.wait_for_selector("#evaluation .value")
+    return playground.answers.first
+
+
+def test_refusals_stand_among_the_options(playground, keep):
+    shares = {"router": 0.5, "app": 0.2}
+    card = shown_answer(playground, {"choice": "router", "shares": shares, "none_of_these": 0.25, "cannot_tell": 0.05})
+    bars = zip(
+        card.locator(".bar-name").all_text_contents(), card.locator(".bar-number").all_text_contents(), strict=True
+    )
+    assert [("router", "50.0%"), ("none of these", "25.0%"), ("app", "20.0%"), ("cannot tell", "5.0%")] == list(bars)
+    assert ["choice", "shares"] == card.locator(".values dt").all_text_contents()
+    assert ["router"] == card.locator(".best .bar-name").all_text_contents()
+    keep(playground.page, "playground-refusals")
+
+
+def test_numbers_are_rounded_and_records_are_tables(playground):
+    card = shown_answer(
+        playground,
+        {"mean": 1234.56789, "count": 12, "items": [{"name": "a", "p": 0.123456}, {"name": "b", "p": 1}]},
+    )
+    assert ["1235", "12"] == card.locator(".number").all_text_contents()
+    assert "1234.56789" == card.locator(".number").first.get_attribute("title")
+    rows = [row.locator("th, td").all_text_contents() for row in card.locator(".records tr").all()]
+    assert [["", "name", "p"], ["1", "a", "0.1235"], ["2", "b", "1"]] == rows
+
+
+def test_the_label_mass_is_shown_and_doubted_when_it_is_small(playground):
+    def shown(mass):
+        answer = {"type": "noul", "noul": 0.5, "x_label_mass": mass, "x_accept": True}
+        body = {"model": "toy", "answers": {"wants_refund": answer}, "usage": {}}
+        playground.page.route("**/v1/systemone", lambda route: route.fulfill(json=body))
+        playground.page.keyboard.press("Control+Enter")
+        playground.page.wait_for_selector("#run:not(.busy)")
+        return playground.answers.first.locator(".facts div").all_text_contents()
+
+    assert ["label mass98.2%", "accepttrue"] == shown(0.982)
+    assert "label mass12.5%: most of the probability went to other tokens" == shown(0.125)[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ({"type": "noul", "criteria": {"true": "It is"}, "instructions": "Late?"}, "has criteria"),
+        ({"type": "choice", "criteria": {"a": None, "b": None}}, "has no instructions"),
+        ({"type": "survey", "topic": "x", "items": ["a", "b"]}, "has no instructions"),
+    ],
+)
+def test_what_decisions_cannot_carry_is_said(playground, question, said):
+    playground.drop("request.json", json.dumps({"state": "x", "questions": {"q": question}}))
+    playground.page.wait_for_selector("#toast >> text=Opened request.json")
+    assert f"# “q” {said}" in playground.code("openai")
 
 
 URL = "https://example.org/" + "a" * 72

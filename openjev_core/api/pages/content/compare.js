@@ -1,7 +1,7 @@
 // How an answer differs from that of the pinned run.
 
 import { h } from "./element.js";
-import { percent } from "./pictures.js";
+import { percent } from "./values.js";
 
 const NOTICEABLE = 0.0005;
 

@@ -15,7 +15,7 @@ import { showQuestions } from "./question-list.js";
 import { evaluationView, milliseconds } from "./results.js";
 import { runsView } from "./runs-view.js";
 import { Refusal, Service } from "./service.js";
-import { asCurl, asJson, asPython } from "./snippets.js";
+import { asCommand, asCurl, asJson, asOpenAI, asPython, asRow } from "./snippets.js";
 import { showState } from "./state-editor.js";
 import { forgetLink, linked, linkTo, store, stored } from "./storage.js";
 import { Table } from "./table-view.js";
@@ -231,7 +231,9 @@ class Playground {
     this.shown = entry;
     const pinned = this.history.pinned;
     const before = pinned === null || pinned.id === entry.id ? null : pinned.reply.body.answers;
-    at("evaluation").replaceChildren(evaluationView(parse(entry.request).get("questions"), entry.reply, before));
+    at("evaluation").replaceChildren(
+      evaluationView(parse(entry.request).get("questions"), entry.reply, before, this.types),
+    );
     this.showStale();
   }
 
@@ -271,8 +273,12 @@ class Playground {
     const { request } = requestOf(this.draft, this.nodes);
     const language = document.querySelector("[name=language]:checked").value;
     const url = service.url("v1/systemone");
-    const code = { curl: asCurl, python: asPython, json: asJson }[language](request, url, service.hasKey);
-    at("snippet").textContent = code;
+    const program = { curl: asCurl, python: asPython, openai: asOpenAI, ask: asCommand, row: asRow, json: asJson }[language];
+    try {
+      at("snippet").textContent = program(request, url, service.hasKey);
+    } catch (error) {
+      at("snippet").textContent = `# ${error.message}`;
+    }
   }
 
   showKey() {

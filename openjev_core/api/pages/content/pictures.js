@@ -2,13 +2,12 @@
 // does not know, gets a view made from its values.
 
 import { h, svg } from "./element.js";
+import { barList, distributionOf, isProbability, percent, valuesView } from "./values.js";
 
-const MANY = 12;
-
-/** The picture of an answer. */
-export function pictureOf(answer) {
+/** The picture of an answer. `help` has the descriptions of its fields. */
+export function pictureOf(answer, help) {
   const draw = { noul: gauge, choice: bars, score: ladder }[answer.type];
-  return (draw && draw(answer)) ?? generic(answer);
+  return (draw && draw(answer)) ?? valuesView(answer, help);
 }
 
 /** What a picture does not show. */
@@ -18,23 +17,6 @@ export function restOf(answer) {
   ];
   if (!shown) return [];
   return Object.entries(answer).filter(([name]) => !["type", "confidence", ...shown].includes(name));
-}
-
-/** A probability for reading; the exact number stays in the answer's JSON. */
-export function percent(probability) {
-  if (probability > 0 && probability < 0.001) return "< 0.1%";
-  if (probability < 1 && probability > 0.999) return "> 99.9%";
-  return `${(probability * 100).toFixed(1)}%`;
-}
-
-function isProbability(value) {
-  return typeof value === "number" && value >= 0 && value <= 1;
-}
-
-function distributionOf(value) {
-  if (value === null || typeof value !== "object" || Array.isArray(value)) return null;
-  const entries = Object.entries(value);
-  return entries.length > 0 && entries.every(([, number]) => isProbability(number)) ? entries : null;
 }
 
 function gauge({ noul }) {
@@ -61,30 +43,6 @@ function bars({ choice, probabilities }) {
   const entries = distributionOf(probabilities);
   if (entries === null || typeof choice !== "string") return null;
   return barList(entries, choice);
-}
-
-function barList(entries, marked) {
-  const sorted = entries.map((entry, index) => [...entry, index]).sort((a, b) => b[1] - a[1] || a[2] - b[2]);
-  const items = sorted.map(([name, probability]) => {
-    const bar = h("span", { class: "bar", "aria-hidden": "true" });
-    bar.style.setProperty("--share", probability);
-    return h(
-      "li",
-      { class: name === marked ? "bar-row best" : "bar-row" },
-      h("span", { class: "bar-name", dir: "auto" }, name === "" ? "(empty)" : name),
-      h("span", { class: "bar-number", title: String(probability) }, percent(probability)),
-      h("span", { class: "bar-track" }, bar),
-    );
-  });
-  const first = h("ol", { class: "bars" }, items.slice(0, MANY));
-  if (items.length <= MANY) return h("div", { class: "picture" }, first);
-  const rest = h(
-    "details",
-    { class: "more" },
-    h("summary", {}, `${items.length - MANY} more`),
-    h("ol", { class: "bars" }, items.slice(MANY)),
-  );
-  return h("div", { class: "picture" }, first, rest);
 }
 
 function ladder({ score, legend, probabilities }) {
@@ -130,36 +88,6 @@ function ladder({ score, legend, probabilities }) {
       h("ol", { class: "rungs" }, rungs),
     ),
   );
-}
-
-/** Any answer: distributions as bars, probabilities as meters, everything else as itself. */
-function generic(answer) {
-  const texts = new Set(Object.values(answer).filter((value) => typeof value === "string"));
-  const parts = Object.entries(answer)
-    .filter(([name]) => name !== "type" && name !== "confidence")
-    .map(([name, value]) => {
-      const entries = distributionOf(value);
-      const marked = entries?.map(([key]) => key).find((key) => texts.has(key));
-      return h(
-        "div",
-        { class: "value" },
-        h("dt", {}, name),
-        h("dd", {}, entries ? barList(entries, marked) : plain(value)),
-      );
-    });
-  return h("dl", { class: "picture values" }, parts);
-}
-
-function plain(value) {
-  if (Array.isArray(value) && value.length > 0 && value.every((one) => typeof one !== "object")) {
-    return h(
-      "ul",
-      { class: "pills" },
-      value.map((one) => h("li", { dir: "auto" }, String(one))),
-    );
-  }
-  if (value === null || typeof value === "object") return h("pre", { class: "code" }, JSON.stringify(value, null, 2));
-  return h("span", { class: typeof value === "number" ? "number" : "text", dir: "auto" }, String(value));
 }
 
 function shown(value) {

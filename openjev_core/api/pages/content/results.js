@@ -4,16 +4,19 @@ import { h } from "./element.js";
 import { write } from "./json-tree.js";
 import { differences } from "./compare.js";
 import { confidenceOf, pictureOf, restOf } from "./pictures.js";
+import { percent, spaced } from "./values.js";
 
+const HALF = 0.5;
 const PHASES = ["prepare", "prefill", "branches"];
 
 /** The view of a finished evaluation. `questions` is the tree of those that were sent, `reply` what came back, `before` the
- *  pinned run's answers or null. */
-export function evaluationView(questions, reply, before) {
+ *  pinned run's answers or null, `types` the installed types. */
+export function evaluationView(questions, reply, before, types) {
   const answers = reply.body.answers ?? {};
   const cards = [...questions].map(([id, question]) => {
     const answer = own(answers, id);
-    return answerCard(id, question, answer, answer && before && differences(own(before, id), answer));
+    const help = types.get(question.get("type"))?.help;
+    return answerCard(id, question, answer, help, answer && before && differences(own(before, id), answer));
   });
   return h("div", { class: "evaluation" }, summary(reply), h("ol", { class: "cards" }, cards));
 }
@@ -23,12 +26,12 @@ function own(object, key) {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-function answerCard(id, question, answer, compared) {
+function answerCard(id, question, answer, help, compared) {
   const asked = question.get("instructions");
   const body =
     answer === undefined
       ? h("p", { class: "notice bad" }, "The server sent no answer to this question.")
-      : answerBody(answer, compared);
+      : answerBody(answer, help, compared);
   return h(
     "li",
     { class: "card answer" },
@@ -46,13 +49,11 @@ function answerCard(id, question, answer, compared) {
   );
 }
 
-function answerBody(answer, compared) {
+function answerBody(answer, help, compared) {
   if (answer.x_error) return h("p", { class: "notice bad" }, `${answer.x_error.error_type}: ${answer.x_error.message}`);
-  const rest = restOf(answer).map(([name, value]) =>
-    h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "object" ? JSON.stringify(value) : String(value))),
-  );
+  const rest = restOf(answer).map(([name, value]) => extension(name, value, help));
   return [
-    pictureOf(answer),
+    pictureOf(answer, help),
     rest.length > 0 ? h("dl", { class: "facts" }, rest) : null,
     compared,
     h(
@@ -62,6 +63,25 @@ function answerBody(answer, compared) {
       h("pre", { class: "code" }, JSON.stringify(answer, null, 2)),
     ),
   ];
+}
+
+/** A field beyond an answer's own: how much of the model's probability its labels held, which calibration was applied, and
+ *  whatever else begins with `x_`. */
+function extension(name, value, help) {
+  const shown =
+    name === "x_label_mass" ? percent(value) : typeof value === "object" ? JSON.stringify(value) : String(value);
+  const doubtful = name === "x_label_mass" && value < HALF;
+  return h(
+    "div",
+    { title: [help?.get(name), String(shown)].filter(Boolean).join("\n") },
+    h("dt", {}, spaced(name.replace(/^x_/, ""))),
+    h(
+      "dd",
+      { class: doubtful ? "doubtful" : null },
+      shown,
+      doubtful ? ": most of the probability went to other tokens" : null,
+    ),
+  );
 }
 
 function summary({ body, headers, milliseconds }) {

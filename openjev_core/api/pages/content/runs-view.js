@@ -2,7 +2,7 @@
 
 import { h, iconButton } from "./element.js";
 import { parse } from "./json-tree.js";
-import { percent } from "./pictures.js";
+import { percent } from "./values.js";
 
 const WORDS = 120;
 

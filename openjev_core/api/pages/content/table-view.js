@@ -3,7 +3,7 @@
 import { h } from "./element.js";
 import { Digits, parse, write } from "./json-tree.js";
 import { saveFile } from "./intake.js";
-import { percent } from "./pictures.js";
+import { percent } from "./values.js";
 import { asCsv, labelOf, stateColumnOf } from "./rows.js";
 import { brief } from "./runs-view.js";
 import { askAll } from "./table-run.js";

@@ -13,10 +13,19 @@ export function typesOf(document) {
     types.set(name, {
       name,
       summary: (schema.description ?? "").split("\n")[0],
+      help: helpOf(schemas, name),
       node: nodeOf({ $ref: reference }, schemas),
     });
   }
   return types;
+}
+
+/** What the fields of a type's answers mean, by name. */
+function helpOf(schemas, type) {
+  const reference = schemas.Answer?.discriminator?.mapping?.[type];
+  const { properties = {} } = schemas[reference?.split("/").at(-1)] ?? {};
+  const described = Object.entries(properties).filter(([, { description }]) => description !== undefined);
+  return new Map(described.map(([name, { description }]) => [name, description]));
 }
 
 const MAX_DEPTH = 8;
