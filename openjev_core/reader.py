@@ -101,10 +101,12 @@ class Session(AbstractAsyncContextManager["Session"], Protocol):
     more may be prepared; then it is entered again. Cancelling it stops the work.
 
     Attributes:
-        prefill: Seconds until the prefix was warm.
+        waited: Seconds of waiting for a place at the model, before the work began.
+        prefill: Seconds that warming the prefix took.
         reading: Seconds that reading the branches took.
     """
 
+    waited: float
     prefill: float
     reading: float
 

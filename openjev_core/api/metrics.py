@@ -57,9 +57,12 @@ class Metrics:
             "openjev_tokens_cached", "Branches' prompt tokens that the backend had cached.", registry=registry
         )
         self._total = self._histogram("openjev_evaluation_seconds", "A whole evaluation.", SECONDS)
-        self._prepare = self._histogram("openjev_prepare_seconds", "Rendering and tokenizing.", PREPARE_SECONDS)
-        self._prefill = self._histogram("openjev_prefill_seconds", "Warming the prefix.", SECONDS)
-        self._branches = self._histogram("openjev_branch_seconds", "Reading all branches.", SECONDS)
+        self._phases = {
+            "queue": self._histogram("openjev_queue_seconds", "Waiting for a place.", SECONDS),
+            "prepare": self._histogram("openjev_prepare_seconds", "Rendering and tokenizing.", PREPARE_SECONDS),
+            "prefill": self._histogram("openjev_prefill_seconds", "Warming the prefix.", SECONDS),
+            "branches": self._histogram("openjev_branch_seconds", "Reading all branches.", SECONDS),
+        }
         self._label_mass = self._histogram(
             "openjev_label_mass", "Probability that the labels held, an answer's mean over its reads.", LABEL_MASS
         )
@@ -98,11 +101,10 @@ class Metrics:
         if (evaluation := exchange.evaluation) is not None:
             self._submitted.inc(evaluation.usage.input_tokens)
             self._cached.inc(evaluation.usage.cached_tokens or 0)
-            timings = evaluation.timings
-            self._total.observe(timings.prepare + timings.prefill + timings.branches)
-            self._prepare.observe(timings.prepare)
-            self._prefill.observe(timings.prefill)
-            self._branches.observe(timings.branches)
+            phases = evaluation.timings.phases
+            self._total.observe(sum(seconds for _, seconds in phases))
+            for name, seconds in phases:
+                self._phases[name].observe(seconds)
             for answer in evaluation.answers.values():
                 if (mass := answer.get("x_label_mass")) is not None:
                     self._label_mass.observe(mass)

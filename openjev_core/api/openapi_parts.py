@@ -68,7 +68,7 @@ HEADERS: dict[str, Any] = {
         "schema": COUNT,
     },
     "Server-Timing": {
-        "description": "Milliseconds spent in `prepare`, `prefill` and `branches`.",
+        "description": "Milliseconds spent in `queue`, `prepare`, `prefill` and `branches`.",
         "schema": TEXT,
     },
     "retry-after-ms": {"description": "The same in milliseconds.", "schema": COUNT},

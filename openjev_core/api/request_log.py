@@ -64,9 +64,7 @@ def record_of(exchange: Exchange) -> dict[str, Any]:
     if (evaluation := exchange.evaluation) is not None:
         record["input_tokens"] = evaluation.usage.input_tokens
         record["cached_tokens"] = evaluation.usage.cached_tokens
-        record["prepare"] = round(evaluation.timings.prepare, 6)
-        record["prefill"] = round(evaluation.timings.prefill, 6)
-        record["branches"] = round(evaluation.timings.branches, 6)
+        record |= {name: round(seconds, 6) for name, seconds in evaluation.timings.phases}
     if exchange.error is not None:
         record["error"] = error_text(exchange.error)
     return record
@@ -112,7 +110,7 @@ def text_line(record: dict[str, Any]) -> str:
     parts.append(f"{record['seconds'] * 1000:.1f} ms")
     if "prepare" in record:
         parts[-1] += " ({})".format(
-            ", ".join(f"{n} {record[n] * 1000:.1f}" for n in ("prepare", "prefill", "branches"))
+            ", ".join(f"{n} {record[n] * 1000:.1f}" for n in ("queue", "prepare", "prefill", "branches"))
         )
     if "error" in record:
         parts.append(visible(record["error"]))

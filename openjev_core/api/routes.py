@@ -154,15 +154,11 @@ def one_model(name: str) -> dict[str, Any]:
 
 def evaluation_headers(evaluation: Evaluation) -> dict[str, str]:
     """The headers of an evaluation's response."""
-    timings = evaluation.timings
+    timing = ", ".join(f"{name};dur={seconds * 1000:.2f}" for name, seconds in evaluation.timings.phases)
     headers = {
         "x-openjev-model": header_text(evaluation.model),
         "x-openjev-prefix-tokens": str(evaluation.usage.prefix_tokens),
-        "server-timing": (
-            f"prepare;dur={timings.prepare * 1000:.2f}, "
-            f"prefill;dur={timings.prefill * 1000:.2f}, "
-            f"branches;dur={timings.branches * 1000:.2f}"
-        ),
+        "server-timing": timing,
     }
     if evaluation.usage.cached_tokens is not None:
         headers["x-openjev-cached-tokens"] = str(evaluation.usage.cached_tokens)

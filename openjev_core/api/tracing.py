@@ -74,8 +74,7 @@ class Tracing:
         elif exchange.status >= 500:  # noqa: PLR2004 - server errors, as OpenTelemetry's HTTP conventions say
             span.set_status(Status(StatusCode.ERROR, type(exchange.error).__name__))
         if (evaluation := exchange.evaluation) is not None:
-            timings = evaluation.timings
-            phases = (("prepare", timings.prepare), ("prefill", timings.prefill), ("branches", timings.branches))
+            phases = evaluation.timings.phases
             # The phases follow one another and the reply follows them at once.
             start = ended - int(sum(seconds for _, seconds in phases) * 1e9)
             for name, seconds in phases:

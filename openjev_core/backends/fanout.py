@@ -104,6 +104,11 @@ class ServedPrefix:
             self.server.warmth.forget()
 
     @property
+    def waited(self) -> float:
+        """See :attr:`openjev_core.backends.protocol.WarmPrefix.waited`."""
+        return self.party.waited
+
+    @property
     def length(self) -> int:
         """Tokens of the prefix."""
         return len(self.whole.suffix)

@@ -85,6 +85,11 @@ class WarmPrefix(Protocol):
         """The warm-up call itself; its logprobs mean nothing. One that was left out counts as one that reused all."""
         ...
 
+    @property
+    def waited(self) -> float:
+        """Seconds that it waited for a place before its first call: after the warm-up, or while it was first read."""
+        ...
+
     async def read(self, branches: Sequence[Branch], shared: int = 0) -> tuple[list[Reading], list[Reading]]:
         """Read branches after the prefix. May be called several times on one warm prefix, and concurrently.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 
 from attrs import define, field
@@ -56,11 +57,14 @@ class Party:
     Attributes:
         slots: What it shares with the others.
         held: How many slots it holds.
+        waited: Seconds that it waited before it got its first.
         queue: Its waits, in order: how many it wants, and what is told how many it got.
     """
 
     slots: Slots
     held: int = 0
+    waited: float = 0.0
+    _asked: bool = False
     queue: deque[tuple[int, asyncio.Future[int]]] = field(factory=deque)
 
     def take(self, count: int) -> None:
@@ -77,6 +81,7 @@ class Party:
         Returns:
             How many of them may go now, from 1 to ``wanted``. Each has to be given back with :meth:`release`.
         """
+        first, self._asked, asked_at = not self._asked, True, time.perf_counter()
         if self.slots.free and not self.slots.waiting:
             share = min(wanted, self.slots.free)
             self.take(share)
@@ -86,7 +91,7 @@ class Party:
             self.slots.waiting.append(self)
         self.queue.append((wanted, granted))
         try:
-            return await granted
+            share = await granted
         except asyncio.CancelledError:
             if granted.done() and not granted.cancelled():
                 # The grant and the cancellation met: nobody will use these slots.
@@ -94,6 +99,9 @@ class Party:
             else:
                 self.withdraw(granted)
             raise
+        if first:
+            self.waited = time.perf_counter() - asked_at
+        return share
 
     def withdraw(self, granted: asyncio.Future[int]) -> None:
         """Take a cancelled wait out of the queue."""

@@ -137,15 +137,7 @@ def bar(probability: float, style: OptionStyle) -> str:
 
 def timing_line(evaluation: Evaluation) -> str:
     """Model, times and tokens of an evaluation in this process."""
-    timings = evaluation.timings
-    times = ", ".join(
-        f"{name} {seconds * 1000:.0f} ms"
-        for name, seconds in (
-            ("prepare", timings.prepare),
-            ("prefill", timings.prefill),
-            ("branches", timings.branches),
-        )
-    )
+    times = ", ".join(f"{name} {seconds * 1000:.0f} ms" for name, seconds in evaluation.timings.phases)
     usage = evaluation.usage
     return f"{evaluation.model}: {times}; {token_text(usage.input_tokens, usage.output_tokens, usage.cached_tokens)}"
 

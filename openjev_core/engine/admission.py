@@ -57,19 +57,22 @@ class Admission:
         return max(mean(self._recent), mean(ages))
 
     @asynccontextmanager
-    async def admit(self) -> AsyncIterator[None]:
+    async def admit(self) -> AsyncIterator[float]:
         """Hold one place for the length of the block, and stop the block when its time is over.
+
+        Gives the seconds that it waited for the place.
 
         Raises:
             AtCapacity: There is no place, and waiting for one would take too long or did.
             DeadlineExceeded: The block was stopped.
         """
+        arrived = time.monotonic()
         await self._place()
         begun = time.monotonic()
         self._running.append(begun)
         try:
             async with asyncio.timeout(self._seconds) as deadline:
-                yield
+                yield begun - arrived
             self._recent.append(time.monotonic() - begun)
         except TimeoutError:
             if not deadline.expired():

@@ -230,7 +230,7 @@ class Engine:
                 observed.request = request
                 structured(request)
 
-            async with self._admission.admit():
+            async with self._admission.admit() as waited:
                 request, prepared = await source(note)
                 read = await self._readings.read(request, prepared)
                 answers, failures = await self._preparation.beside(
@@ -241,7 +241,9 @@ class Engine:
                     model=self.model.public_name,
                     answers=answers,
                     usage=read.usage,
-                    timings=Timings(prepare=read.prepare, prefill=read.prefill, branches=read.seconds),
+                    timings=Timings(
+                        queue=waited + read.waited, prepare=read.prepare, prefill=read.prefill, branches=read.seconds
+                    ),
                     failures=failures,
                 )
                 return observed.evaluation

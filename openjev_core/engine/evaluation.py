@@ -15,14 +15,26 @@ class Timings:
     """Seconds that the parts of an evaluation took, by the wall clock.
 
     Attributes:
+        queue: Waiting for others: for a place among the evaluations, and then for one at the model.
         prepare: Rendering and tokenizing.
-        prefill: Until the prefix was warm.
+        prefill: Warming the prefix.
         branches: From then until the last branch was read.
     """
 
+    queue: float
     prepare: float
     prefill: float
     branches: float
+
+    @property
+    def phases(self) -> tuple[tuple[str, float], ...]:
+        """The parts with their names."""
+        return (
+            ("queue", self.queue),
+            ("prepare", self.prepare),
+            ("prefill", self.prefill),
+            ("branches", self.branches),
+        )
 
 
 @frozen(kw_only=True)

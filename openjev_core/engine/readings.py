@@ -27,6 +27,7 @@ class Read:
         priors: What is divided out.
         failures: Question id to the error of its type; empty unless the request allows failures.
         usage: What was read, priors that were not known included.
+        waited: Seconds of waiting for places at the model.
         prepare: Seconds that preparing took.
         prefill: Seconds until the prefixes were warm.
         seconds: Seconds that reading the branches took.
@@ -36,6 +37,7 @@ class Read:
     priors: Priors
     failures: Mapping[str, PluginError]
     usage: Usage
+    waited: float
     prepare: float
     prefill: float
     seconds: float
@@ -96,6 +98,7 @@ class PreparedReader:
                 input_tokens=sum([one.usage.input_tokens for one in sessions]),
                 output_tokens=sum([one.usage.output_tokens for one in sessions]),
             ),
+            waited=sum([one.waited for one in sessions]),
             prepare=prepared.seconds,
             prefill=sum([one.prefill for one in sessions]),
             seconds=sum([one.reading for one in sessions]),

@@ -61,13 +61,14 @@ class PromptSession:
         branch_writer: Writes the branches.
         prefix: What every branch begins with.
         budget: The tokens that have been prepared so far.
-        prefill, reading: Seconds; see :class:`openjev_core.reader.Session`.
+        waited, prefill, reading: Seconds; see :class:`openjev_core.reader.Session`.
     """
 
     backend: Backend
     branch_writer: BranchWriter
     prefix: Prefix
     budget: Budget
+    waited: float = field(default=0.0, init=False)
     prefill: float = field(default=0.0, init=False)
     reading: float = field(default=0.0, init=False)
     _warm: WarmPrefix | None = field(default=None, init=False)
@@ -114,7 +115,8 @@ class PromptSession:
         # Once, however often the session is entered: that others needed the place meanwhile is no use of this one.
         if not self._warm_ups:
             self._warm_ups.append(self._warm.warm_up)
-        self.prefill += time.perf_counter() - started
+        self.waited += self._warm.waited
+        self.prefill += time.perf_counter() - started - self._warm.waited
         return self
 
     async def __aexit__(
@@ -128,7 +130,8 @@ class PromptSession:
 
         Questions that share nothing beyond the prefix are read together, each other one by itself.
         """
-        started = time.perf_counter()
+        warm, started = self._warm, time.perf_counter()
+        already = 0.0 if warm is None else warm.waited
         branched = cast("Sequence[BranchedQuestion]", questions)
         groups: dict[BranchedQuestion | None, list[Branch]] = {}
         for question in branched:
@@ -136,7 +139,9 @@ class PromptSession:
             group.extend([variant.branch for readout in question.readouts for variant in readout.variants])
         calls = [self._read(branches, question.shared if question else 0) for question, branches in groups.items()]
         found = {one: iter(readings) for one, readings in zip(groups, await first_failure(calls), strict=True)}
-        self.reading += time.perf_counter() - started
+        waited = 0.0 if warm is None else warm.waited - already
+        self.waited += waited
+        self.reading += time.perf_counter() - started - waited
         return [
             [[order_reading(next(left)) for _ in readout.variants] for readout in question.readouts]
             for question in branched

@@ -116,6 +116,7 @@ class ScriptedBackend:
 class _ScriptedPrefix:
     _backend: ScriptedBackend
     _ids: tuple[int, ...]
+    waited: float = 0.0
 
     @property
     def warm_up(self) -> Reading:

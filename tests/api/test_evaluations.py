@@ -35,7 +35,7 @@ def test_the_answer_comes_with_its_headers(server):
     assert prefix > 0
     assert prefix == int(reply.headers["x-openjev-cached-tokens"])
     phases = [part.split(";dur=") for part in reply.headers["server-timing"].split(", ")]
-    assert ["prepare", "prefill", "branches"] == [name for name, _ in phases]
+    assert ["queue", "prepare", "prefill", "branches"] == [name for name, _ in phases]
     assert all(float(milliseconds) >= 0 for _, milliseconds in phases)
     assert 2 == reply.json()["usage"]["output_tokens"]
 

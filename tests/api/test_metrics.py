@@ -39,7 +39,7 @@ def test_an_evaluation_is_counted(counted):
     assert 1 == found["openjev_questions_total", "200", "score"]
     assert reply.json["usage"]["input_tokens"] == found["openjev_tokens_submitted_total",]
     assert int(reply.headers["x-openjev-cached-tokens"]) == found["openjev_tokens_cached_total",]
-    for name in ("evaluation", "prepare", "prefill", "branch"):
+    for name in ("evaluation", "queue", "prepare", "prefill", "branch"):
         assert 1 == found[f"openjev_{name}_seconds_count",]
     assert 0 == found["openjev_evaluations_in_flight",]
     assert 0 == found["openjev_branches_in_flight",]

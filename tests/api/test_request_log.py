@@ -63,7 +63,7 @@ def test_a_line_of_json_tells_the_same(caplog):
         good[k] for k in ("method", "path", "status", "questions")
     )
     assert good["input_tokens"] > 0
-    assert {"seconds", "prepare", "prefill", "branches", "cached_tokens", "client"} <= set(good)
+    assert {"seconds", "queue", "prepare", "prefill", "branches", "cached_tokens", "client"} <= set(good)
     assert (422, "model missing; state missing; questions missing") == (bad["status"], bad["error"])
 
 

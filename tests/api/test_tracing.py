@@ -34,12 +34,14 @@ def test_an_evaluation_is_a_span_with_its_phases(traced):
     running, spans = traced
     reply = exchange(running, post(request(state="the secret state")))
     finished = spans_by_name(running, spans)
-    assert {"POST /v1/systemone", "prepare", "prefill", "branches"} == set(finished)
+    assert {"POST /v1/systemone", "queue", "prepare", "prefill", "branches"} == set(finished)
     whole = finished["POST /v1/systemone"]
     assert 200 == whole.attributes["http.response.status_code"]
     assert reply.headers["x-typesafe-request-id"] == whole.attributes["openjev.request_id"]
     assert reply.json["usage"]["input_tokens"] == whole.attributes["openjev.input_tokens"]
-    assert {whole.context.span_id} == {finished[name].parent.span_id for name in ("prepare", "prefill", "branches")}
+    assert {whole.context.span_id} == {
+        finished[name].parent.span_id for name in ("queue", "prepare", "prefill", "branches")
+    }
     assert whole.start_time <= finished["prepare"].start_time
     assert finished["prepare"].end_time == finished["prefill"].start_time
     assert finished["branches"].end_time <= whole.end_time

@@ -37,6 +37,7 @@ class LocalDouble:
 @frozen
 class _LocalPrefix:
     ids: tuple
+    waited: float = 0.0
     warm_up: Reading = Reading((0.0,), 0)
 
     async def read(self, branches, shared=0):

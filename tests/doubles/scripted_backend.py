@@ -33,6 +33,7 @@ class ScriptedBackend:
         max_prompt_tokens: As a backend promises it.
         cached: What each branch reports as cached, in turn, the last one for ever; ``"prefix"`` for all of its prefix.
         seconds: How long each read takes.
+        waited: Seconds that each prefix says it waited.
         error: Raised by reads and health checks while set.
         damage: Applied to the list of readings before it is returned.
         gate: Reads wait until it is set, when there is one.
@@ -47,6 +48,7 @@ class ScriptedBackend:
     max_prompt_tokens: int = 100_000
     cached: tuple | str = (None,)
     seconds: float = 0.0
+    waited: float = 0.0
     error: BaseException | None = None
     damage: object = None
     gate: asyncio.Event | None = None
@@ -91,6 +93,10 @@ class ScriptedBackend:
 class _Prefix:
     backend: ScriptedBackend
     ids: tuple
+
+    @property
+    def waited(self):
+        return self.backend.waited
 
     @property
     def warm_up(self):

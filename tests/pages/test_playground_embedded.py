@@ -61,7 +61,7 @@ def test_what_it_took(embedded, open_page):
         (name, float(number) * {"ms": 1, "s": 1000}[unit])
         for name, number, unit in (item.split() for item in page.locator(".legend li").all_text_contents())
     ]
-    assert ["prepare", "prefill", "branches", "transfer"] == [name for name, _ in legend]
+    assert ["queue", "prepare", "prefill", "branches", "transfer"] == [name for name, _ in legend]
     for name, shown in legend[:3]:
         assert pytest.approx(float(phases[name]), rel=0.05, abs=0.06) == shown
     widths = [part.bounding_box()["width"] for part in page.locator(".stack-part").all()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -69,9 +70,10 @@ class LlamaCppBackend:
         del key, branches
         held = tuple(ids)
         self.admit(Branch(held, CHECK_LABELS), before=0)
+        asked_at = time.perf_counter()
         slot = await self.pool.take(held)
         try:
-            prefix = LlamaCppPrefix(self, slot, held)
+            prefix = LlamaCppPrefix(self, slot, held, time.perf_counter() - asked_at)
             await prefix.warm()
             yield prefix
         finally:
@@ -141,6 +143,7 @@ class LlamaCppPrefix:
         backend: The server's.
         slot: Holds the prefix.
         ids: The prefix's token ids.
+        waited: Seconds of waiting for the slot.
         warm_up: The reading of the call that warmed it.
         whole: True when branches are read with the whole prompt, because the slot does not keep the prefix.
         turn: Held while branches are read.
@@ -149,6 +152,7 @@ class LlamaCppPrefix:
     backend: LlamaCppBackend
     slot: Slot
     ids: tuple[int, ...]
+    waited: float
     warm_up: Reading = field(init=False)
     whole: bool = field(init=False)
     turn: asyncio.Lock = field(factory=asyncio.Lock, init=False)

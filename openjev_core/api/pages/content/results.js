@@ -7,7 +7,7 @@ import { confidenceOf, pictureOf, restOf } from "./pictures.js";
 import { percent, spaced } from "./values.js";
 
 const HALF = 0.5;
-const PHASES = ["prepare", "prefill", "branches"];
+const PHASES = ["queue", "prepare", "prefill", "branches"];
 
 /** The view of a finished evaluation. `questions` is the tree of those that were sent, `reply` what came back, `before` the
  *  pinned run's answers or null, `types` the installed types. */
