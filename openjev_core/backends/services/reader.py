@@ -75,12 +75,14 @@ class ServiceSession:
         reader: Its reader.
         state: As the client sent it.
         room: Bytes of a call that are left for questions.
-        prefill, reading: Seconds; see :class:`openjev_core.reader.Session`. A service says nothing of the former.
+        waited, prefill, reading: Seconds; see :class:`openjev_core.reader.Session`. A service
+            says nothing of the second.
     """
 
     reader: ServiceReader
     state: str | dict[str, Any] | list[Any]
     room: int
+    waited: float = field(default=0.0, init=False)
     prefill: float = field(default=0.0, init=False)
     reading: float = field(default=0.0, init=False)
     _prepared: int = field(default=0, init=False)
@@ -123,15 +125,18 @@ class ServiceSession:
     async def read(self, questions: Sequence[PreparedQuestion]) -> list[list[list[OrderReading]]]:
         """See :meth:`openjev_core.reader.Session.read`. Calls run at the same time; one that fails ends the others."""
         started = time.perf_counter()
+        begun: list[float] = []
         readouts = [cast("ServiceQuestion", question).readouts for question in questions]
         asked = [one for of_question in readouts for readout in of_question for one in readout.asked]
         try:
             async with asyncio.TaskGroup() as tasks:
-                running = [tasks.create_task(self._ask(call)) for call in self._calls(asked)]
+                running = [tasks.create_task(self._ask(call, begun)) for call in self._calls(asked)]
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0] from None
         found = iter([reading for task in running for reading in task.result()])
-        self.reading += time.perf_counter() - started
+        first = min(begun, default=started)
+        self.waited += first - started
+        self.reading += time.perf_counter() - first
         return [[[next(found) for _ in readout.asked] for readout in of_question] for of_question in readouts]
 
     def _calls(self, asked: Sequence[AskedReadout]) -> Iterator[Sequence[AskedReadout]]:
@@ -147,8 +152,9 @@ class ServiceSession:
         if call:
             yield call
 
-    async def _ask(self, asked: Sequence[AskedReadout]) -> Sequence[OrderReading]:
+    async def _ask(self, asked: Sequence[AskedReadout], begun: list[float]) -> Sequence[OrderReading]:
         async with self.reader.slots:
+            begun.append(time.perf_counter())
             answered = await self.reader.client.ask(self.state, asked)
         self._answered.append((len(asked), answered))
         return answered.readings
