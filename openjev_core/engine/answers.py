@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from openjev_core.asking import Asking
-from openjev_core.distribution import ConfidenceFormula, average_orders, confidence, mean_mass, spread
+from openjev_core.distribution import ConfidenceFormula, average_orders, confidence, mean_mass, softmax, spread
 from openjev_core.engine.request import Request
 from openjev_core.engine.scores import Priors, Readings, ReadReadout, Scorer
 from openjev_core.errors import PluginError
@@ -55,6 +55,9 @@ class Reducer:
             if name not in failures:
                 try:
                     answers[name] = self.answer(question.type, question.value, readings[name], priors)
+                    if request.detail:
+                        told = [self._detail(question.type.name, one, priors) for one in readings[name]]
+                        answers[name]["x_detail"] = told
                     continue
                 except PluginError as error:
                     if not request.partial:
@@ -95,6 +98,23 @@ class Reducer:
         return {
             name: [self._distribution(one.type.name, read, priors) for read in readings[name][-one.waits :]]
             for name, one in asking.items()
+        }
+
+    def _detail(self, type_name: str, read: ReadReadout, priors: Priors) -> dict[str, Any]:
+        """What was read of a readout in each order: the labels that the options stood under, and what each got."""
+        readout = read.readout.planned.readout
+        scores = self.scorer.scores(type_name, read, priors)
+        return {
+            "options": [option.text for option in readout.options],
+            "probabilities": list(self._distribution(type_name, read, priors).probabilities),
+            "orders": [
+                {
+                    "labels": list(labels),
+                    "probabilities": list(softmax(one, self.temperature)),
+                    **({} if order.label_mass is None else {"label_mass": order.label_mass}),
+                }
+                for labels, one, order in zip(read.readout.labels, scores, read.orders, strict=True)
+            ],
         }
 
     def _distribution(self, type_name: str, read: ReadReadout, priors: Priors) -> Distribution:

@@ -149,6 +149,7 @@ class Engine:
         model: str = ALIAS,
         orders: Orders | None = None,
         partial: bool = False,
+        detail: bool = False,
     ) -> Evaluation:
         """Answer questions about a state.
 
@@ -158,6 +159,7 @@ class Engine:
             model: The served name, ``jev-latest`` or a ``jev-...`` version.
             orders: How many orders of its options to read each readout in; the setting when ``None``.
             partial: Answer the other questions when a question type fails.
+            detail: Answers get ``x_detail``: what each of their readouts' orders gave.
 
         Raises:
             RequestError: The request is wrong; nothing was inferred.
@@ -168,6 +170,7 @@ class Engine:
             "state": state,
             "questions": {key: self._wire(question) for key, question in questions.items()},
             "x_partial": partial,
+            "x_detail": detail,
         }
         if orders is not None:
             document["x_orders"] = orders

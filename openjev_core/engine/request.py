@@ -65,6 +65,7 @@ class Request:
         orders: How many orders to read each readout in.
         asks_for_orders: The request itself asked for these; otherwise they are the server's setting.
         partial: Answer the other questions when a question type fails.
+        detail: Answers tell what was read in each order.
     """
 
     state: str | dict[str, Any] | list[Any]
@@ -72,6 +73,7 @@ class Request:
     orders: Orders
     asks_for_orders: bool
     partial: bool
+    detail: bool
 
     @property
     def types(self) -> dict[str, str]:
@@ -120,7 +122,8 @@ class Requests:
             "state": _state,
             "questions": self._questions,
             "x_orders": self._orders,
-            "x_partial": _partial,
+            "x_partial": _switch,
+            "x_detail": _switch,
         }
         values: dict[str, Any] = {}
         for name, part in parts.items():
@@ -138,6 +141,7 @@ class Requests:
             orders=values.get("x_orders", self.orders),
             asks_for_orders="x_orders" in values,
             partial=values.get("x_partial", False),
+            detail=values.get("x_detail", False),
         )
 
     def keep(self, question: Question) -> None:
@@ -235,7 +239,7 @@ def _state(state: Any) -> str | dict[str, Any] | list[Any]:
     return state
 
 
-def _partial(partial: Any) -> bool:
-    if not isinstance(partial, bool):
-        raise mismatch("true or false", partial)
-    return partial
+def _switch(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise mismatch("true or false", value)
+    return value

@@ -84,6 +84,7 @@ class SyncEngine:
         model: str = ALIAS,
         orders: Orders | None = None,
         partial: bool = False,
+        detail: bool = False,
     ) -> Evaluation:
         """Answer questions about a state: see :meth:`openjev_core.Engine.evaluate`.
 
@@ -95,7 +96,9 @@ class SyncEngine:
         portal, engine = self._open()
 
         async def run() -> Evaluation:
-            return await engine.evaluate(state=state, questions=questions, model=model, orders=orders, partial=partial)
+            return await engine.evaluate(
+                state=state, questions=questions, model=model, orders=orders, partial=partial, detail=detail
+            )
 
         return portal.call(run)
 

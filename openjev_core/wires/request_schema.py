@@ -43,6 +43,13 @@ def request_schema() -> dict[str, Any]:
                 "type": ["boolean", "null"],
                 "description": "Answer the other questions when a question type fails on one.",
             },
+            "x_detail": {
+                "type": ["boolean", "null"],
+                "description": (
+                    "Answers get `x_detail`: for each readout its `options`, their `probabilities`, and for each order "
+                    "(`orders`) the `labels` that these options stood under with the `probabilities` that they got."
+                ),
+            },
         },
         "description": "Unknown fields are ignored here, and refused inside a question.",
     }
