@@ -56,8 +56,9 @@ class Reducer:
                 try:
                     answers[name] = self.answer(question.type, question.value, readings[name], priors)
                     if request.detail:
-                        told = [self._detail(question.type.name, one, priors) for one in readings[name]]
-                        answers[name]["x_detail"] = told
+                        answers[name]["x_detail"] = [
+                            self._detail(question.type.name, one, priors) for one in readings[name]
+                        ]
                     continue
                 except PluginError as error:
                     if not request.partial:
@@ -101,19 +102,20 @@ class Reducer:
         }
 
     def _detail(self, type_name: str, read: ReadReadout, priors: Priors) -> dict[str, Any]:
-        """What was read of a readout in each order: the labels that the options stood under, and what each got."""
-        readout = read.readout.planned.readout
+        """What was read of a readout in each order: where the options stood, under which labels, and what each got."""
+        planned, labels = read.readout.planned, read.readout.labels
         scores = self.scorer.scores(type_name, read, priors)
         return {
-            "options": [option.text for option in readout.options],
+            "options": [option.text for option in planned.readout.options],
             "probabilities": list(self._distribution(type_name, read, priors).probabilities),
             "orders": [
                 {
-                    "labels": list(labels),
+                    "order": list(order),
+                    "labels": list(under),
                     "probabilities": list(softmax(one, self.temperature)),
-                    **({} if order.label_mass is None else {"label_mass": order.label_mass}),
+                    **({} if found.label_mass is None else {"label_mass": found.label_mass}),
                 }
-                for labels, one, order in zip(read.readout.labels, scores, read.orders, strict=True)
+                for order, under, one, found in zip(planned.orders, labels, scores, read.orders, strict=True)
             ],
         }
 

@@ -46,8 +46,9 @@ def request_schema() -> dict[str, Any]:
             "x_detail": {
                 "type": ["boolean", "null"],
                 "description": (
-                    "Answers get `x_detail`: for each readout its `options`, their `probabilities`, and for each order "
-                    "(`orders`) the `labels` that these options stood under with the `probabilities` that they got."
+                    "Answers get `x_detail`: for each readout its `options`, their `probabilities`, and under `orders` "
+                    "for each order that was read the positions of the options as they were shown (`order`), and for "
+                    "each option the label that it stood under (`labels`) and what it got (`probabilities`)."
                 ),
             },
         },

@@ -203,7 +203,7 @@ def test_a_run_that_was_saved_is_opened_and_pinned(toy, playground, open_page, t
     file = tmp_path / caught.value.suggested_filename
     caught.value.save_as(file)
     assert "run.json" == file.name
-    assert json.loads(sent) == json.loads(file.read_text())["request"]
+    assert json.loads(sent) == {**json.loads(file.read_text())["request"], "x_detail": True}
 
     other = Playground(open_page(f"{toy.url}/playground"))
     other.page.set_input_files("#file", file)

@@ -35,6 +35,7 @@ async def test_each_order_with_its_labels_and_probabilities_in_the_given_order()
     (answer,) = await asked(TEAM, orders="full", detail=True)
     (readout,) = answer["x_detail"]
     assert ["Money", "Offers"] == readout["options"]
+    assert [[0, 1], [1, 0]] == [order["order"] for order in readout["orders"]]
     assert [["A", "B"], ["B", "A"]] == [order["labels"] for order in readout["orders"]]
     assert [[0.75, 0.25], [0.25, 0.75]] == [pytest.approx(order["probabilities"]) for order in readout["orders"]]
     assert list(answer["probabilities"].values()) == readout["probabilities"] == pytest.approx([0.5, 0.5])

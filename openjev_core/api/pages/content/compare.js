@@ -5,11 +5,13 @@ import { percent } from "./values.js";
 
 const NOTICEABLE = 0.0005;
 
+const BESIDE = new Set(["x_detail"]);
+
 /** The numbers of an answer by where they stand, `["probabilities", "billing"]` say; what is no number is left out. */
 function numbersOf(value, path = []) {
   if (typeof value === "number") return [[path, value]];
   if (value === null || typeof value !== "object") return [];
-  return Object.entries(value).flatMap(([name, inner]) => numbersOf(inner, [...path, name]));
+  return Object.entries(value).flatMap(([name, inner]) => (BESIDE.has(name) ? [] : numbersOf(inner, [...path, name])));
 }
 
 /** A table of what has changed from `before` to `now`, two answers to questions of one name. */

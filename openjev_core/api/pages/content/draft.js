@@ -48,6 +48,11 @@ export function requestOf(draft, nodes) {
   return { request, problems };
 }
 
+/** A request that asks what each order gave, too. */
+export function detailed(request) {
+  return new Map([...request, ["x_detail", true]]);
+}
+
 function stateOf(state, report) {
   if (state.mode === "text") return state.text;
   if (state.mode === "chat") return messagesTree(state.messages);

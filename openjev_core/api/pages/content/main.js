@@ -2,7 +2,7 @@
 
 import { copy } from "./clipboard.js";
 import { askForKey, chooseExample, say } from "./dialogs.js";
-import { draftFrom, emptyDraft, requestOf, reviveDraft } from "./draft.js";
+import { detailed, draftFrom, emptyDraft, requestOf, reviveDraft } from "./draft.js";
 import { h } from "./element.js";
 import { examplesFor } from "./examples.js";
 import { parse, write } from "./json-tree.js";
@@ -21,6 +21,7 @@ import { forgetLink, linked, linkTo, store, stored } from "./storage.js";
 import { Table } from "./table-view.js";
 import { tabs } from "./tabs.js";
 import { typesOf } from "./types.js";
+import { whatIf } from "./what-if.js";
 
 const PAUSE = 120;
 
@@ -231,15 +232,22 @@ class Playground {
     this.shown = entry;
     const pinned = this.history.pinned;
     const before = pinned === null || pinned.id === entry.id ? null : pinned.reply.body.answers;
-    at("evaluation").replaceChildren(
-      evaluationView(parse(entry.request).get("questions"), entry.reply, before, this.types),
-    );
+    const prompts = async (id) => {
+      const preview = await this.previewOf(entry.request).catch(() => null);
+      return preview?.branches.filter(({ question_id }) => question_id === id) ?? null;
+    };
+    const questions = parse(entry.request).get("questions");
+    const views = [
+      evaluationView(questions, entry.reply, before, this.types, prompts),
+      whatIf(entry, service, detailed),
+    ];
+    at("evaluation").replaceChildren(...views.filter((view) => view !== null));
     this.showStale();
   }
 
   /** Say something above the answers, which stay. */
   notify(notice) {
-    at("evaluation").replaceChildren(notice, ...at("evaluation").querySelectorAll(".evaluation"));
+    at("evaluation").replaceChildren(notice, ...at("evaluation").querySelectorAll(".evaluation, .what-if"));
   }
 
   showRuns() {
@@ -328,7 +336,7 @@ class Playground {
     try {
       const { body, headers, milliseconds: taken } = await service.post(
         "v1/systemone",
-        write(request),
+        write(detailed(request)),
         this.running.signal,
       );
       const reply = { body, headers: Object.fromEntries(headers), milliseconds: taken };
@@ -355,6 +363,13 @@ class Playground {
     if (controller !== null) tell("Running");
   }
 
+  /** The prompts of a request's text. */
+  async previewOf(text) {
+    if (this.previewed?.text !== text)
+      this.previewed = { text, preview: (await service.post("v1/prompts", text)).body };
+    return this.previewed.preview;
+  }
+
   async preview() {
     this.settle();
     const panel = at("prompt-list");
@@ -363,7 +378,7 @@ class Playground {
     const text = write(request);
     if (this.previewed?.text !== text) {
       try {
-        this.previewed = { text, preview: (await service.post("v1/prompts", text)).body };
+        await this.previewOf(text);
       } catch (error) {
         this.previewed = null;
         if (error instanceof Refusal && error.status === 404) {

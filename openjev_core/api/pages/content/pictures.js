@@ -15,8 +15,8 @@ export function restOf(answer) {
   const shown = { noul: ["noul"], choice: ["choice", "probabilities"], score: ["score", "legend", "probabilities"] }[
     answer.type
   ];
-  if (!shown) return [];
-  return Object.entries(answer).filter(([name]) => !["type", "confidence", ...shown].includes(name));
+  const rest = Object.entries(answer).filter(([name]) => !["type", "confidence", "x_detail"].includes(name));
+  return rest.filter(([name]) => (shown ? !shown.includes(name) : name.startsWith("x_")));
 }
 
 function gauge({ noul }) {

@@ -3,6 +3,7 @@
 import { h } from "./element.js";
 import { write } from "./json-tree.js";
 import { differences } from "./compare.js";
+import { ordersView } from "./orders-view.js";
 import { confidenceOf, pictureOf, restOf } from "./pictures.js";
 import { percent, spaced } from "./values.js";
 
@@ -10,13 +11,14 @@ const HALF = 0.5;
 const PHASES = ["queue", "prepare", "prefill", "branches"];
 
 /** The view of a finished evaluation. `questions` is the tree of those that were sent, `reply` what came back, `before` the
- *  pinned run's answers or null, `types` the installed types. */
-export function evaluationView(questions, reply, before, types) {
+ *  pinned run's answers or null, `types` the installed types; `prompts(id)` resolves to a question's branches or null. */
+export function evaluationView(questions, reply, before, types, prompts) {
   const answers = reply.body.answers ?? {};
   const cards = [...questions].map(([id, question]) => {
     const answer = own(answers, id);
     const help = types.get(question.get("type"))?.help;
-    return answerCard(id, question, answer, help, answer && before && differences(own(before, id), answer));
+    const beside = answer && [ordersView(answer, () => prompts(id)), before && differences(own(before, id), answer)];
+    return answerCard(id, question, answer, help, beside);
   });
   return h("div", { class: "evaluation" }, summary(reply), h("ol", { class: "cards" }, cards));
 }
@@ -26,12 +28,12 @@ function own(object, key) {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-function answerCard(id, question, answer, help, compared) {
+function answerCard(id, question, answer, help, beside) {
   const asked = question.get("instructions");
   const body =
     answer === undefined
       ? h("p", { class: "notice bad" }, "The server sent no answer to this question.")
-      : answerBody(answer, help, compared);
+      : answerBody(answer, help, beside);
   return h(
     "li",
     { class: "card answer" },
@@ -49,13 +51,13 @@ function answerCard(id, question, answer, help, compared) {
   );
 }
 
-function answerBody(answer, help, compared) {
+function answerBody(answer, help, beside) {
   if (answer.x_error) return h("p", { class: "notice bad" }, `${answer.x_error.error_type}: ${answer.x_error.message}`);
   const rest = restOf(answer).map(([name, value]) => extension(name, value, help));
   return [
     pictureOf(answer, help),
     rest.length > 0 ? h("dl", { class: "facts" }, rest) : null,
-    compared,
+    beside,
     h(
       "details",
       { class: "more" },

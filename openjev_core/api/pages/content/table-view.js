@@ -6,7 +6,7 @@ import { saveFile } from "./intake.js";
 import { percent } from "./values.js";
 import { asCsv, labelOf, stateColumnOf } from "./rows.js";
 import { brief } from "./runs-view.js";
-import { askAll } from "./table-run.js";
+import { askAll } from "./asking.js";
 import { measuresView } from "./table-measures.js";
 import { meantBy, verdictOf } from "./verdicts.js";
 

@@ -61,14 +61,14 @@ export function spaced(name) {
 
 /** Any answer. `help` has the description of each field, where its type gives one. */
 export function valuesView(answer, help) {
-  const fields = Object.entries(answer).filter(([name]) => !["type", "confidence"].includes(name));
+  const fields = Object.entries(answer).filter(([name]) => !["type", "confidence"].includes(name) && !name.startsWith("x_"));
   const texts = new Set(Object.values(answer).filter((value) => typeof value === "string"));
   const taken = new Set();
   const parts = fields.map(([name, value]) => {
     const entries = distributionOf(value);
     if (entries === null) return [name, () => plain(value)];
     // Probabilities beside a distribution that make it whole, as those of a refusal do, are read with it.
-    const beside = fields.filter(([other, one]) => other !== name && isProbability(one) && !other.startsWith("x_"));
+    const beside = fields.filter(([other, one]) => other !== name && isProbability(one));
     const missing = 1 - sum(entries);
     const complete = missing > WHOLE && beside.length > 0 && Math.abs(sum(beside) - missing) < WHOLE;
     if (complete) for (const [other] of beside) taken.add(other);

@@ -1,4 +1,4 @@
-// Asking the server about every row of a table.
+// Asking the server many times, some at once.
 
 import { write } from "./json-tree.js";
 import { Refusal } from "./service.js";
@@ -6,18 +6,18 @@ import { Refusal } from "./service.js";
 const MOST_AT_ONCE = 8;
 const BUSY = new Set([503, 529]);
 
-/** Ask about rows, some at once, as many as the server's limits leave room for. A server that is busy is asked again when
+/** Ask about things, some at once, as many as the server's limits leave room for. A server that is busy is asked again when
  *  it said that it would have time.
  *
- *  `requestOf(row)` gives a request's tree. `done(row, result)` is called for each with `{ answers }` or `{ error }`.
+ *  `requestOf(one)` gives a request's tree. `done(one, result)` is called for each with `{ answers }` or `{ error }`.
  *  Ends when all are answered, or throws an AbortError when `signal` says so. */
-export async function askAll(rows, { service, requestOf, done, signal }) {
+export async function askAll(things, { service, requestOf, done, signal }) {
   const { max_concurrent_requests: limit } = await service.get("v1/limits");
-  const waiting = [...rows];
+  const waiting = [...things];
   const workers = Array.from({ length: Math.max(1, Math.min(MOST_AT_ONCE, Math.floor(limit / 2))) }, async () => {
     while (waiting.length > 0) {
-      const row = waiting.shift();
-      done(row, await askOne(write(requestOf(row)), service, signal));
+      const one = waiting.shift();
+      done(one, await askOne(write(requestOf(one)), service, signal));
     }
   });
   await Promise.all(workers);
