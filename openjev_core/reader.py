@@ -214,7 +214,8 @@ async def read_checked(session: Session, questions: Sequence[PreparedQuestion]) 
     except OpenJevError:
         raise
     except Exception as error:
-        raise BackendError(f"the engine broke its contract: reading raised {type(error).__name__}: {error}") from error
+        # Its text may quote the state, which no log and no other client shall see.
+        raise BackendError(f"the engine broke its contract: reading raised {type(error).__name__}") from error
     return read
 
 

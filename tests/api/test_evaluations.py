@@ -135,7 +135,7 @@ def test_an_evaluation_that_takes_too_long_is_a_504():
     [
         (BackendError("nonsense"), 502, "backend_error", None),
         (BackendUnavailable("gone"), 503, "backend_unavailable", "2"),
-        (RuntimeError("a secret of the state"), 500, "internal_error", None),
+        (RuntimeError("a secret of the state"), 502, "backend_error", None),
     ],
 )
 def test_a_failing_backend_is_reported(error, status, kind, retry_after, caplog):

@@ -88,7 +88,7 @@ READING = {
     "NaN": "a label logprob that is not a number",
     "a mass of 2": "a label mass of 2.0",
     "no numbers": "the engine broke its contract: reading raised TypeError",
-    "reading raises": "the engine broke its contract: reading raised ZeroDivisionError: no side",
+    "reading raises": "the engine broke its contract: reading raised ZeroDivisionError",
 }
 
 

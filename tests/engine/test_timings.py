@@ -66,7 +66,7 @@ async def test_the_wait_for_a_place_at_the_model_is_the_queue_and_no_prefill(clo
 
 
 async def test_llama_cpp_tells_how_long_a_prefix_waited_for_its_slot(clock_of):
-    client = LlamaCppClient("http://llama", transport=LlamaCppDouble().transport)
+    client = LlamaCppClient(LlamaCppDouble())
     backend = llamacpp_backend.LlamaCppBackend(
         client=client, vocab_size=1000, max_prompt_tokens=1000, pool=SlotPool([Slot(client, 0)]), release=client.aclose
     )
