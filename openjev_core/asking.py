@@ -25,7 +25,7 @@ class Asking:
             was pulled last. 0 when it asks no more.
         rounds: Rounds pulled so far.
         readouts: Readouts pulled so far.
-        certain: Those of them that have one option, as far as someone counts them.
+        certain: Those of them that have one option; counted where they are planned.
     """
 
     def __init__(self, question_type: QuestionType[Any, Any], question: Any, max_answers: int | None = None) -> None:

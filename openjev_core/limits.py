@@ -1,4 +1,4 @@
-"""What a request may ask for."""
+"""The limits on what a request may ask for."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Recent(Generic[K, V]):
             return found[0]
 
     def keep(self, key: K, value: V, size: int) -> None:
-        """Keep ``value`` from now on, in the place of an earlier one; neither, where it alone is over the capacity."""
+        """Keep a value in the place of an earlier one. One that is larger than the capacity is not kept."""
         with self._lock:
             _, freed = self._entries.pop(key, (None, 0))
             self._held -= freed

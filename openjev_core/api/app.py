@@ -8,9 +8,6 @@ types.
 
 from __future__ import annotations
 
-import hmac
-from collections.abc import Awaitable, Callable, Iterable
-from hashlib import sha256
 from http import HTTPStatus
 from typing import Any
 
@@ -26,7 +23,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from openjev_core.api.body import REQUEST_BYTES, Room
-from openjev_core.api.exchange import Exchange, TrustedProxies, joined
+from openjev_core.api.exchange import Exchange, TrustedProxies
+from openjev_core.api.keys import Keys
 from openjev_core.api.metrics import Metrics
 from openjev_core.api.openapi import openapi_document
 from openjev_core.api.pages.routes import page_routes
@@ -37,7 +35,7 @@ from openjev_core.api.routes import Routes
 from openjev_core.api.running import Running
 from openjev_core.api.tracing import Tracing
 from openjev_core.engine.engine import Engine
-from openjev_core.errors import MethodNotAllowed, NotFound, OpenJevError, StartupError, Unauthorized
+from openjev_core.errors import MethodNotAllowed, NotFound, OpenJevError, StartupError
 from openjev_core.settings import Settings, is_loopback
 
 MEANT = {
@@ -50,8 +48,6 @@ MEANT = {
 
 MCP = "/mcp"
 """Where agents are offered tools."""
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False}
 """FastAPI's own would record a request a second time, with what :class:`Tracing` and the log leave out."""
@@ -127,51 +123,6 @@ def mcp_route(engine: Engine, app: FastAPI, keys: Keys) -> ASGIApp:
     except ImportError as error:
         raise StartupError("OPENJEV_MCP is on, but the package mcp is not installed; install openjev[mcp]") from error
     return McpRoute(engine, app.state.running, app.state.room, keys)
-
-
-class Keys:
-    """The Bearer keys that are accepted. Holds digests alone, so that no log or traceback can show a key.
-
-    Args:
-        keys: When there are none, every request is accepted.
-    """
-
-    def __init__(self, keys: Iterable[str]) -> None:
-        self._digests = tuple(sha256(key.encode()).digest() for key in keys)
-
-    def checked(self, handler: Handler) -> Handler:
-        """A handler for requests with one of the keys. It refuses others before it reads their bodies."""
-
-        async def handle(request: Request) -> Response:
-            self.check_request(request)
-            return await handler(request)
-
-        return handle
-
-    def check_request(self, request: Request) -> None:
-        """Accept or refuse a request.
-
-        Raises:
-            Unauthorized: Its header holds none of the keys.
-        """
-        if self._digests:
-            self.check(joined(request.headers, "authorization"))
-
-    def check(self, authorization: str) -> None:
-        """Accept or refuse an Authorization header, in a time that tells nothing of the keys.
-
-        Raises:
-            Unauthorized: It is missing, of another scheme, or holds none of the keys.
-        """
-        if not authorization:
-            raise Unauthorized("this server needs a key: send the header `Authorization: Bearer <key>`")
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer":
-            raise Unauthorized("the Authorization header is not of the form `Bearer <key>`")
-        digest = sha256(token.strip().encode("latin-1")).digest()
-        # Every key is compared, the matching one too, so that its place does not show either.
-        if not any([hmac.compare_digest(digest, known) for known in self._digests]):  # noqa: C419
-            raise Unauthorized("the key is not one that this server accepts")
 
 
 def cors(settings: Settings) -> list[Middleware]:

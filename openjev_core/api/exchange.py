@@ -1,4 +1,4 @@
-"""One request and what came of it: its id, its path, who sent it, and how it ended."""
+"""What is known of one request: its id, its path, who sent it, and how it ended."""
 
 from __future__ import annotations
 

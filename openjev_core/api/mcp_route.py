@@ -17,6 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from openjev_core.api.body import Room, read_body
 from openjev_core.api.exchange import Exchange
+from openjev_core.api.keys import Keys
 from openjev_core.api.responses import NO_ANSWER
 from openjev_core.api.running import Run, Running
 from openjev_core.engine.engine import Engine
@@ -25,7 +26,6 @@ from openjev_core.settings import is_loopback
 from openjev_core.wires.mcp_server import mcp_server
 
 if TYPE_CHECKING:
-    from openjev_core.api.app import Keys
     from openjev_core.wires.mcp_server import Context
 
 

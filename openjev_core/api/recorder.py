@@ -1,4 +1,4 @@
-"""The middleware around everything: it names each request, writes down what came of it, and lets refusals arrive."""
+"""The middleware around everything: it gives each request an id, records what came of it, and reads refused bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""aiohttp's connections, where they have to differ: one is used again only while it is clean, and freed at once."""
+"""aiohttp's connections with two changes: one with unread bytes is not used again, and none waits to be closed."""
 
 from __future__ import annotations
 

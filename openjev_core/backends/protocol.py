@@ -67,7 +67,7 @@ class Reading:
         cached_tokens: How many of them were reused; ``None`` when the backend does not say.
         output_tokens: Tokens that the call produced: 1.
         label_mass: How much of the probability of all tokens the labels hold; ``None`` when the backend normalises over
-            the labels, or made the call for no label's sake.
+            the labels, and of a warm-up.
     """
 
     logprobs: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""The terminal: escapes in foreign text, tables, errors with their exit codes, and progress of a start."""
+"""The terminal: text made safe to show, tables, errors with their exit codes, and progress of a start."""
 
 from __future__ import annotations
 

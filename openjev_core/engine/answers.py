@@ -1,4 +1,4 @@
-"""From what was read to answers: a distribution for each readout, then each question type's own reducer."""
+"""From readings to answers: a distribution for each readout, then each question type's own reducer."""
 
 from __future__ import annotations
 

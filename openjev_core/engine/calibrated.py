@@ -1,4 +1,4 @@
-"""Naming a calibration, and what it depends on: the model's template, and the prompts that a question type writes."""
+"""Digests of a calibration and of the prompts that it was fitted on, and the check that a server's are the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking the backend how it is, without letting the asking become a load."""
+"""Whether the backend answers, asked once a second at most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling plugins about finished evaluations, without letting them matter to one."""
+"""Telling plugins about finished evaluations. What they raise, and how long they take, changes no evaluation."""
 
 from __future__ import annotations
 

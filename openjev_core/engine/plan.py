@@ -46,7 +46,7 @@ class Prepared:
         return sum([len(r.planned.orders) for question in self.questions.values() for r in question.readouts])
 
     def close(self) -> None:
-        """End what still waits. Runs the types' code, which may hang."""
+        """Close the generators of types that wait for distributions. This runs the types' code, which may hang."""
         for asking in self.asking.values():
             asking.close()
 
@@ -151,7 +151,7 @@ class Planner:
 
 @contextmanager
 def closed_on_error(prepared: Prepared) -> Iterator[None]:
-    """Close what waits when the block fails: here, where a type's code may run, and not where the error is dropped."""
+    """Close the generators when the block fails; Python would do it on whatever thread drops the error."""
     try:
         yield
     except BaseException:

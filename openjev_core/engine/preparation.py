@@ -1,4 +1,4 @@
-"""Where requests are structured and prepared: on the event loop or beside it, by what that costs."""
+"""Structuring and preparing requests: on the event loop where that is quick, in a thread where it is not."""
 
 from __future__ import annotations
 

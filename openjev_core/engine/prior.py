@@ -1,4 +1,4 @@
-"""What the model answers when there is nothing to judge: measured once per readout, kept within bounds."""
+"""Label priors: what the model answers about an empty state, measured once per readout and kept within bounds."""
 
 from __future__ import annotations
 

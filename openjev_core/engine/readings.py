@@ -62,8 +62,8 @@ class PreparedReader:
     async def read(self, request: Request, prepared: Prepared) -> Read:
         """Read a request, from its first round until no type asks on. The rounds of all questions are read together.
 
-        The session is left between two rounds: a type may take its time there, and where a model has one place for a
-        state, priors are measured in it.
+        The session is left between two rounds: a type may take its time then, and a model with one slot measures priors
+        in it.
 
         Raises:
             BackendError: As the session raises it, or what it gives is no distribution over a readout's options.

@@ -41,7 +41,7 @@ class Question:
         value: An instance of ``type.question``; ``None`` where that class failed.
         written: Its JSON, by which it is found again; ``None`` when it is not kept.
         prepared: What was last prepared for it, with the number of orders; one pair, since several threads may look.
-        failure: How its class failed to make the value, for whoever prepares it to raise.
+        failure: The error of its class, which is raised when the question is prepared; ``None`` where there is a value.
     """
 
     type: QuestionType[Any, Any]

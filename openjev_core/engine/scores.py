@@ -32,7 +32,7 @@ Readings = Mapping[str, Sequence[ReadReadout]]
 """Question id to its readouts with what was read of them, in the order in which they were asked."""
 
 Priors = Mapping[bytes, Logprobs]
-"""What is read in place of a state's reading when the state is empty, by the keys of :class:`PreparedReadout`."""
+"""Log-probabilities read about an empty state, by the keys of :class:`PreparedReadout`."""
 
 
 @frozen

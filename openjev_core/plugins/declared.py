@@ -77,7 +77,7 @@ def identity_of(distribution: Distribution | None) -> Identity:
 
 
 def declared(group: str) -> list[Source]:
-    """The plugins of an entry-point group, with those distributions that may have some and cannot be read."""
+    """The plugins of an entry-point group. A distribution that cannot be read is among them, since it may have some."""
     try:
         return [entry_point_source(point) for point in entry_points(group=group) if not is_leftover(point.dist)]
     except Exception:  # noqa: BLE001 - as above; what it was is found out below, with the distribution's name

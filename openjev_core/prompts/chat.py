@@ -19,15 +19,13 @@ from openjev_core.prompts.encoding import PlainEncoder, TooManyTokens, check_len
 from openjev_core.prompts.marks import ControlTokens, mark_absent_from, strings_in
 from openjev_core.prompts.messages import plain_messages
 from openjev_core.prompts.state import messages_of, state_text
+from openjev_core.prompts.survival import check_texts, check_words, shadow_of
 from openjev_core.prompts.template import (
     Message,
     Renderer,
     TemplateRefusal,
     Traits,
-    check_texts,
-    check_words,
     compile_template,
-    shadow_of,
     traits_of,
 )
 

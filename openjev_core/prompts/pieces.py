@@ -25,8 +25,8 @@ LONGEST_PIECE = 48
 """Characters of a piece that is worth knowing: longer ones do not come again."""
 
 ASKED_FOR = 1.25
-"""What it takes to learn a piece, in times of what the library takes for one in its text. A text with more new pieces
-than one in so many is tokenized whole."""
+"""The time that learning a piece takes, relative to what the library takes for a piece within a text. A text in
+which more than four pieces in five are new is tokenized whole."""
 
 LEARNED_BESIDE = 64
 """Pieces that are learned from such a text."""
@@ -43,7 +43,7 @@ ESCAPED = re.compile(r"\\[^bBAGzZ]")
 """An escaped character that is no anchor."""
 
 NO_PLAIN_PART = re.compile(r"\((?!\?:|\?i:)|[\^$]|\\")
-"""What, outside of classes and escapes, is no plain group, or may look at the text around a piece."""
+"""Parts of an expression (no classes or escapes) that are no plain group or look at the text around a piece."""
 
 WORD = re.compile(r"(?<=[!-~])(?= [A-Za-z])")
 """Before a word: between a visible ASCII character and the one space before an ASCII letter. No piece reaches across,

@@ -1,4 +1,4 @@
-"""What is proved about a model's tokenizer and template before a request is taken.
+"""What is checked of a model's tokenizer and template at start.
 
 Prefix and suffixes are tokenized apart, and user text apart from control tokens. Both are right only where the real
 tokenizer ends a token at those places anyway, which depends on the model: so it is tried, once, at start.

@@ -112,7 +112,7 @@ class PromptSession:
         unread = self.budget.branches - len(self._readings)
         self._holding = self.backend.prefix(ids, key=routing_key(ids), branches=unread)
         self._warm = await self._holding.__aenter__()
-        # Once, however often the session is entered: that others needed the place meanwhile is no use of this one.
+        # Counted once, however often the session is entered: a prefix is read again where others needed its slot.
         if not self._warm_ups:
             self._warm_ups.append(self._warm.warm_up)
         self.waited += self._warm.waited
