@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from openjev_core.backends.protocol import ChatTemplate, Tokenizer
 from openjev_core.errors import Loc, RequestError, StartupError
@@ -82,12 +82,20 @@ def question_turn() -> str:
 
 @frozen
 class PromptWriter:
-    """Writes prompts for one model."""
+    """Writes prompts for one model.
+
+    Attributes:
+        encoder: Gives the ids of plain text.
+        control: The tokenizer's control tokens.
+        traits: What the template takes.
+        usual: The ending that follows a plain state, known once the first one is written.
+    """
 
     encoder: PlainEncoder
     control: ControlTokens
     traits: Traits
     _renderer: Renderer
+    usual: Ending | None = None
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -230,6 +238,8 @@ class PromptWriter:
 
     def _ending(self, rendered: str, mark: str) -> Ending:
         """What the template wrote behind the question turn."""
+        if self.usual is not None and rendered + ANSWER == self.usual.text:
+            return self.usual
         pieces = list(self.control.cut(rendered + ANSWER, mark))
         plain = pieces.pop(0) if isinstance(pieces[0], str) else ""
         ids: list[int] = []
@@ -248,12 +258,12 @@ def prompt_writer(tokenizer: Tokenizer, template: ChatTemplate) -> PromptWriter:
     encoder = PlainEncoder(tokenizer, alphabet_of(tokenizer))
     writer = PromptWriter(encoder, ControlTokens(tokenizer.control_tokens), traits_of(renderer), renderer)
     try:
-        writer.write("A state.")
+        usual = writer.write("A state.").ending
     except RequestError as error:
         raise StartupError(
             f"the model's chat template refuses a plain user message: {error}; choose an instruction-tuned model"
         ) from error
-    return writer
+    return evolve(writer, usual=usual)
 
 
 def _refused(reason: str, loc: Loc) -> RequestError:
