@@ -13,18 +13,13 @@ from openjev_core.cli.plugins import installed_types
 from openjev_core.cli.row_flags import (
     Concurrency,
     Data,
-    Delimiter,
-    Encoding,
     EscapeFormulas,
-    IdColumn,
-    JsonState,
-    QuestionsFile,
     RunPath,
-    StateColumns,
     Url,
     check_apart,
     columns_from,
     run_path,
+    takes_columns,
 )
 from openjev_core.cli.row_runs import end_with_refusals, open_asker, recorded, settings_for
 from openjev_core.cli.setting_flags import OF_THE_SERVER, takes_settings
@@ -32,6 +27,7 @@ from openjev_core.cli.terminal import complain
 
 
 @takes_settings(without=OF_THE_SERVER)
+@takes_columns(without=("label",))
 def batch(
     data: Data,
     *,
@@ -45,12 +41,6 @@ def batch(
     ] = None,
     escape_formulas: EscapeFormulas = False,
     concurrency: Concurrency = None,
-    questions: QuestionsFile = None,
-    state_column: StateColumns = None,
-    state_json: JsonState = None,
-    id_column: IdColumn = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
     **flags: Any,
 ) -> None:
     """Answer every row of a file.
@@ -68,14 +58,7 @@ def batch(
     check_apart(DATA=data, **{"--run": path, "--out": out})
     if out is not None:
         check_export(out)
-    columns = columns_from(
-        questions=questions,
-        state_column=state_column,
-        state_json=state_json,
-        id_column=id_column,
-        delimiter=delimiter,
-        encoding=encoding,
-    )
+    columns = columns_from(flags)
     settings = settings_for(url, flags)
     registry = installed_types(settings)
     rows = read_rows(data, columns)

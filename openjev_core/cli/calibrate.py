@@ -14,19 +14,13 @@ from openjev_core.cli.plugins import installed_types
 from openjev_core.cli.row_flags import (
     Concurrency,
     Data,
-    Delimiter,
-    Encoding,
-    IdColumn,
-    JsonState,
-    LabelColumns,
-    QuestionsFile,
     ReportHtml,
     ReportJson,
     RunPath,
-    StateColumns,
     check_apart,
     columns_from,
     run_path,
+    takes_columns,
 )
 from openjev_core.cli.row_runs import end_with_refusals, open_here, places, recorded, settings_for
 from openjev_core.cli.setting_flags import OF_THE_SERVER, takes_settings
@@ -45,6 +39,7 @@ NOT_HERE = OF_THE_SERVER | {"calibration", "temperature"}
 
 
 @takes_settings(without=NOT_HERE)
+@takes_columns()
 def calibrate(
     data: Data,
     *,
@@ -59,13 +54,6 @@ def calibrate(
     ] = None,
     url: Annotated[str | None, typer.Option(hidden=True)] = None,
     concurrency: Concurrency = None,
-    questions: QuestionsFile = None,
-    state_column: StateColumns = None,
-    state_json: JsonState = None,
-    id_column: IdColumn = None,
-    label: LabelColumns = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
     **flags: Any,
 ) -> None:
     """Fit temperatures, and biases of labels where they help, to labelled rows on a model in this process.
@@ -87,15 +75,7 @@ def calibrate(
 
     path = run_path(run, data, "scores")
     check_apart(DATA=data, **{"--run": path, "--json": json_file, "--html": html, "--out": out})
-    columns = columns_from(
-        questions=questions,
-        state_column=state_column,
-        id_column=id_column,
-        label=label,
-        state_json=state_json,
-        delimiter=delimiter,
-        encoding=encoding,
-    )
+    columns = columns_from(flags)
     settings = attrs.evolve(given := settings_for(None, flags), calibration=None, temperature=1.0)
     if (given.calibration, given.temperature) != (settings.calibration, settings.temperature):
         complain("OPENJEV_CALIBRATION and OPENJEV_TEMPERATURE are left aside: what is fitted takes their place")

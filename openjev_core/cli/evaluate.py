@@ -11,21 +11,15 @@ import typer
 from openjev_core.cli.plugins import installed_types
 from openjev_core.cli.row_flags import (
     Concurrency,
-    Delimiter,
-    Encoding,
     EscapeFormulas,
-    IdColumn,
-    JsonState,
-    LabelColumns,
-    QuestionsFile,
     ReportHtml,
     ReportJson,
     RunPath,
-    StateColumns,
     Url,
     check_apart,
     columns_from,
     run_path,
+    takes_columns,
 )
 from openjev_core.cli.row_runs import end_with_refusals, made_of, open_asker, recorded, settings_for
 from openjev_core.cli.setting_flags import OF_THE_SERVER, takes_settings
@@ -36,6 +30,7 @@ TARGETS = (0.9, 0.95)
 
 
 @takes_settings(without=OF_THE_SERVER)
+@takes_columns()
 def evaluate(
     data: Annotated[
         Path | None, typer.Argument(metavar="[DATA]", help="Labelled rows as .jsonl, .csv, .tsv or .parquet.")
@@ -69,13 +64,6 @@ def evaluate(
     ] = None,
     escape_formulas: EscapeFormulas = False,
     concurrency: Concurrency = None,
-    questions: QuestionsFile = None,
-    state_column: StateColumns = None,
-    state_json: JsonState = None,
-    id_column: IdColumn = None,
-    label: LabelColumns = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
     **flags: Any,
 ) -> None:
     """Answer labelled rows and report how good, how calibrated and how stable the answers are.
@@ -109,15 +97,7 @@ def evaluate(
     check_apart(DATA=data, **{"--run": path, "--json": json_file, "--html": html, "--out": out})
     if out is not None:
         check_export(out)
-    columns = columns_from(
-        questions=questions,
-        state_column=state_column,
-        state_json=state_json,
-        id_column=id_column,
-        label=label,
-        delimiter=delimiter,
-        encoding=encoding,
-    )
+    columns = columns_from(flags)
     settings = settings_for(url, flags)
     registry = installed_types(settings)
     converter, rows = QuestionConverter(registry), read_rows(data, columns)

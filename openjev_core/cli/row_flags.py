@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -12,6 +13,8 @@ from openjev_core.errors import SettingsError
 
 if TYPE_CHECKING:
     from openjev_core.datasets.rows import Columns
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 ROWS_PANEL = "What the rows hold"
 
@@ -118,17 +121,40 @@ Url = Annotated[
 ]
 
 
-def columns_from(
-    *,
-    questions: Path | None,
-    state_column: Sequence[str] | None,
-    id_column: str | None,
-    label: Sequence[str] | None = None,
-    state_json: bool | None,
-    delimiter: str | None,
-    encoding: str | None,
-) -> Columns:
-    """The column mapping that the flags describe.
+COLUMN_FLAGS: Mapping[str, Any] = {
+    "questions": QuestionsFile,
+    "state_column": StateColumns,
+    "state_json": JsonState,
+    "id_column": IdColumn,
+    "label": LabelColumns,
+    "delimiter": Delimiter,
+    "encoding": Encoding,
+}
+
+
+def takes_columns(without: Collection[str] = ()) -> Callable[[F], F]:
+    """Give a command the flags that say what the rows hold. It gets them as keyword arguments, for `columns_from`.
+
+    Args:
+        without: Names of flags that the command has no use for.
+    """
+    flags = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in COLUMN_FLAGS.items()
+        if name not in without
+    ]
+
+    def decorate(command: F) -> F:
+        signature = inspect.signature(command, eval_str=True)
+        *own, others = signature.parameters.values()
+        command.__signature__ = signature.replace(parameters=[*own, *flags, others])  # type: ignore[attr-defined]  # typer reads it
+        return command
+
+    return decorate
+
+
+def columns_from(flags: dict[str, Any]) -> Columns:
+    """The column mapping that the flags describe. They are taken out of ``flags``.
 
     Raises:
         SettingsError: A ``--label`` is not of its form, or names a question twice; or the delimiter is no character.
@@ -136,8 +162,10 @@ def columns_from(
     """
     from openjev_core.datasets.rows import Columns, read_questions  # noqa: PLC0415
 
+    given = {name: flags.pop(name, None) for name in COLUMN_FLAGS}
+    questions, delimiter = given["questions"], given["delimiter"]
     labels: dict[str, str] = {}
-    for pair in label or ():
+    for pair in given["label"] or ():
         question, found, column = pair.partition("=")
         if not (found and question and column):
             raise SettingsError(f"--label {pair}: expected QUESTION=COLUMN")
@@ -147,13 +175,13 @@ def columns_from(
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise SettingsError(f"--delimiter {delimiter!r}: expected one character, such as ; or a tab")
     return Columns(
-        state=tuple(state_column or ("state",)),
-        id=id_column,
+        state=tuple(given["state_column"] or ("state",)),
+        id=given["id_column"],
         labels=labels,
         questions=None if questions is None else read_questions(questions),
-        json_state=state_json,
+        json_state=given["state_json"],
         delimiter=delimiter,
-        encoding=encoding,
+        encoding=given["encoding"],
     )
 
 
