@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-import sys
 from contextlib import asynccontextmanager
 
 import pytest
 from attrs import evolve
-from document_blocks import ROOT
+from example_types import every_question, every_type
 from live_server import live_server
 from survey_type import SURVEY, SurveyAnswer
 from toy_model import ToyBackend, toy_model
 
 from openjev_core import Option, Readout, RequestError, Settings, open_engine
-from openjev_core.plugins.registry import load_registry, registry_of
-from openjev_core.plugins.structuring import QuestionConverter
+from openjev_core.plugins.registry import registry_of
 from openjev_core.testing.scripted import engine_on
 
 pytestmark = pytest.mark.anyio
 
-PLUGINS = ("abstain", "followup", "number", "rank", "tags", "taxonomy")
 STATE = "I was charged twice, and nobody answers. " * 3
 CHAT = [{"role": "user", "content": "I was charged twice."}, {"role": "assistant", "content": "I am sorry."}]
 CLOSE = 1e-9
@@ -30,25 +26,13 @@ CLOSE = 1e-9
 @pytest.fixture(scope="module")
 def registry():
     """openjev's own types and those of the example plugins."""
-    packages = [str(ROOT / "examples" / "plugins" / f"openjev-{name}") for name in PLUGINS]
-    sys.path[:0] = packages
-    try:
-        modules = [importlib.import_module(f"openjev_{name}") for name in PLUGINS]
-    finally:
-        del sys.path[: len(packages)]
-    examples = [t for module in modules for t in module.openjev_question_types()]
-    return registry_of(*load_registry().types.values(), *examples)
+    return every_type()
 
 
 @pytest.fixture(scope="module")
-def questions(registry):
-    """Every example of every type, as JSON."""
-    converter = QuestionConverter(registry)
-    return {
-        f"{name} {number}": converter.wire_question(question_type, example)
-        for name, question_type in registry.types.items()
-        for number, example in enumerate(question_type.examples)
-    }
+def questions():
+    """Every example of every type."""
+    return every_question()
 
 
 @asynccontextmanager
