@@ -1,4 +1,4 @@
-"""For authors of question types: an engine that answers by script, and the checks of the contract.
+"""For authors of question types and engines: an engine that answers by script, and the checks of the contracts.
 
 Example:
     ::
@@ -19,6 +19,7 @@ Example:
 from __future__ import annotations
 
 from openjev_core.testing.checks import ContractBroken, Finding, check_question_type, findings
+from openjev_core.testing.engine_checks import check_engine
 from openjev_core.testing.scripted import Script, ScriptedBackend, rendered_prompts, scripted_engine, scripted_model
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Finding",
     "Script",
     "ScriptedBackend",
+    "check_engine",
     "check_question_type",
     "findings",
     "rendered_prompts",

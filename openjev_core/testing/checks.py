@@ -62,7 +62,7 @@ SHAPES: Mapping[str, Shape] = {
 
 @frozen
 class Finding:
-    """One way in which a question type breaks the contract.
+    """One way in which a question type or an engine breaks its contract.
 
     Attributes:
         rule: The rule's name.
@@ -76,19 +76,16 @@ class Finding:
 
 
 class ContractBroken(AssertionError):
-    """A question type breaks the contract. The message lists every finding.
+    """A question type or an engine breaks its contract. The message lists every finding.
 
     Attributes:
         findings: What was found.
     """
 
-    def __init__(self, name: str, found: Sequence[Finding], distribution: str = "") -> None:
+    def __init__(self, what: str, found: Sequence[Finding]) -> None:
         self.findings = tuple(found)
-        of = f" of {distribution}" if distribution else ""
         lines = [f"{finding.rule}: {finding.msg}; {finding.fix}" for finding in found]
-        super().__init__(
-            f"question type {name!r}{of} breaks the contract:\n" + "\n".join(f"- {line}" for line in lines)
-        )
+        super().__init__(f"{what} breaks the contract:\n" + "\n".join(f"- {line}" for line in lines))
 
 
 def check_question_type(
@@ -106,7 +103,7 @@ def check_question_type(
         StartupError: The type has labels of its own, and no tokenizer is installed to try them on.
     """
     if found := findings(question_type, tokenizers):
-        raise ContractBroken(question_type.name, found)
+        raise ContractBroken(f"question type {question_type.name!r}", found)
 
 
 def findings(question_type: QuestionType[Any, Any], tokenizers: Mapping[str, Tokenizer] | None = None) -> list[Finding]:
