@@ -104,12 +104,12 @@ def double(*options):
 
 
 @contextmanager
-def openjev(*options, environ=None, core=SERVER_CORE):
-    """`openjev serve` with these options."""
+def openjev(*options, environ=None, core=SERVER_CORE, python=sys.executable, name="openjev"):
+    """`openjev serve` with these options, of the environment that `python` belongs to."""
     port = free_port()
-    command = [Path(sys.executable).with_name("openjev"), "serve", "--port", port, *options]
+    command = [Path(python).with_name("openjev"), "serve", "--port", port, *options]
     url = f"http://127.0.0.1:{port}"
-    with running("openjev", command, url, core=core, environ=environ, ready="/health/live") as server:
+    with running(name, command, url, core=core, environ=environ, ready="/health/live") as server:
         yield server
 
 

@@ -1,8 +1,9 @@
 """API overhead: what one API process costs per request, beside llm2jev, a bare hypercorn, and its unavoidable parts.
 
-    uv run python tests/bench/overhead.py --model DIR --llm2jev PYTHON [--quick]
+    uv run python tests/bench/overhead.py --model DIR --llm2jev PYTHON [--against PYTHON] [--quick]
 
-DIR holds a tokenizer and chat template; PYTHON is an environment that has llm2jev 0.6.1. Everything runs against
+DIR holds a tokenizer and chat template; PYTHON is an environment that has llm2jev 0.6.1, or for `--against` another
+release of openjev, whose CPU time is compared with this one's. Everything runs against
 one zero-latency SGLang double. Every request has a state of its own; questions repeat from request to request, as they
 do in production. Rounds are interleaved; the table gives medians and, in brackets, the rounds' range.
 CPU time is that of the server's process alone. Requests per second are wall-clock: the double and the load share the
@@ -89,6 +90,8 @@ def row_of(clients, asked, tokens, figures, parts):
         "parts_cpu_ms": {name: statistics.median(part[name] for part in parts) for name in parts[0]},
         "overhead_ratio": spread([own / least for own, least in zip(cpu["openjev"], unavoidable, strict=True)]),
     }
+    if "against" in cpu:
+        row["times_against"] = spread([own / other for own, other in zip(cpu["openjev"], cpu["against"], strict=True)])
     if "llm2jev" in rate:
         pairs = zip(rate["openjev"], rate["llm2jev"], strict=True)
         row["times_llm2jev"] = spread([own / other for own, other in pairs])
@@ -101,6 +104,7 @@ def line_of(row):
         f"{row['clients']:>2} clients {row['questions']:>2} questions {row['state_tokens']:>4} tokens | "
         f"CPU ms: {cpu} | "
         f"unavoidable {row['unavoidable_cpu_ms']} ratio {row['overhead_ratio']} | "
+        f"{row.get('times_against', '-')} × against | "
         f"rps {row['requests_per_second']['openjev']} = {row.get('times_llm2jev', '-')} × llm2jev"
     )
 
@@ -132,14 +136,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, type=Path)
     parser.add_argument("--llm2jev", type=Path, help="a Python that has llm2jev; left out of the table without")
+    parser.add_argument("--against", type=Path, help="a Python that has another release of openjev")
     parser.add_argument("--quick", action="store_true", help="five cells")
     options = parser.parse_args()
     with ExitStack() as stack:
         peer = stack.enter_context(double("--vocab-size", 260_000, "--model-path", options.model))
+        flags = ("--connect", peer.url, "--model", options.model, *RAISED)
         servers = [
-            stack.enter_context(openjev("--connect", peer.url, "--model", options.model, *RAISED)),
+            stack.enter_context(openjev(*flags)),
             stack.enter_context(echo()),
         ]
+        if options.against:
+            servers.append(stack.enter_context(openjev(*flags, python=options.against, name="against")))
         if options.llm2jev:
             servers.append(stack.enter_context(llm2jev(options.llm2jev, options.model, peer.url)))
         rows = run(servers, peer, QUICK if options.quick else CELLS, options.model)
