@@ -56,10 +56,21 @@ def orders_of(readout: Readout, wanted: Orders) -> tuple[Order, ...]:
         return (given,)
     if readout.ordered:
         return given, given[::-1]
-    options = readout.options
-    canonical = tuple(sorted(given, key=lambda position: (options[position].text, repr(options[position].key))))
+    canonical = canonical_order(readout)
     offsets = [index * len(given) // count for index in range(count)]
     return tuple(canonical[offset:] + canonical[:offset] for offset in offsets)
+
+
+def canonical_order(readout: Readout) -> Order:
+    """The order of a readout's options that does not depend on how a client lists them, where they may be listed so.
+
+    The given one where it carries meaning or is fixed; else sorted by text, by key where texts are alike.
+    """
+    given = range(len(readout.options))
+    if readout.ordered or not readout.permute:
+        return tuple(given)
+    options = readout.options
+    return tuple(sorted(given, key=lambda position: (options[position].text, repr(options[position].key))))
 
 
 def check_available(wanted: Orders, readouts: Iterable[Readout]) -> None:

@@ -104,7 +104,17 @@ SCHEMAS: dict[str, Any] = {
         "TypeSafe's and OpenAI's shape in one.",
     ),
     "Model": obj({**OPENAI_MODEL, **TYPESAFE_MODEL}, "TypeSafe's and OpenAI's shape in one."),
-    "Limits": obj({field.name: {"type": "integer", "minimum": 1} for field in attrs.fields(Limits)}),
+    "Limits": {
+        **obj(limits := {field.name: {"type": "integer", "minimum": 1} for field in attrs.fields(Limits)}),
+        "properties": {
+            **limits,
+            "accepted_answers": {
+                **obj({"share": {"type": "number"}, "confidence": {"type": "number"}}),
+                "description": "Only where the calibration has a promise: of the answers with `x_accept`, this share "
+                "is right, with this confidence for each question.",
+            },
+        },
+    },
     "Health": {
         **obj(
             {

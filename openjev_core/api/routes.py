@@ -98,14 +98,16 @@ class Routes:
         return {**named, **dict.fromkeys(self._engine.names, description)}, released
 
     async def limits(self, _request: Request) -> Response:
-        """``GET /v1/limits``: those of the whole server, of which a worker has its share."""
+        """``GET /v1/limits``: those of the whole server, of which a worker has its share; and any promise."""
         limits, workers = self._engine.limits, self._engine.settings.workers
         whole = attrs.evolve(
             limits,
             max_concurrent_requests=limits.max_concurrent_requests * workers,
             max_concurrent_branches=limits.max_concurrent_branches * workers,
         )
-        return JsonResponse(attrs.asdict(whole))
+        promise = self._engine.promise
+        accepted = {} if promise is None else {"accepted_answers": promise.json}
+        return JsonResponse({**attrs.asdict(whole), **accepted})
 
     async def live(self, _request: Request) -> Response:
         """``GET /health/live``: the process serves; the backend is not asked."""

@@ -22,7 +22,7 @@ from openjev_core.cli.row_flags import (
     run_path,
     takes_columns,
 )
-from openjev_core.cli.row_runs import end_with_refusals, open_here, places, recorded, settings_for
+from openjev_core.cli.row_runs import end_with_refusals, made_of, open_here, places, recorded, settings_for
 from openjev_core.cli.setting_flags import OF_THE_SERVER, takes_settings
 from openjev_core.cli.terminal import complain
 from openjev_core.errors import SettingsError
@@ -52,11 +52,25 @@ def calibrate(
     only: Annotated[
         list[str] | None, typer.Option(metavar="TYPE", help="Fit these question types alone. Repeatable.")
     ] = None,
+    guarantee: Annotated[
+        float | None,
+        typer.Option(
+            min=0.5,
+            max=0.999,
+            metavar="SHARE",
+            help="Promise that this share of the accepted answers is right: finds each question's threshold on half of "
+            "the rows, and fits on the other half.",
+        ),
+    ] = None,
+    guarantee_confidence: Annotated[
+        float,
+        typer.Option(min=0.5, max=0.999, metavar="SHARE", help="How sure that promise has to be, for each question."),
+    ] = 0.9,
     url: Annotated[str | None, typer.Option(hidden=True)] = None,
     concurrency: Concurrency = None,
     **flags: Any,
 ) -> None:
-    """Fit temperatures, and biases of labels where they help, to labelled rows on a model in this process.
+    """Fit temperatures, and biases of options where they help, to labelled rows on a model in this process.
 
     Rows are as for `openjev eval`. The file holds for this model, its chat template, the questions' wording and the
     --orders and --prior that it was fitted with; a server refuses to start with it on anything else.
@@ -80,10 +94,13 @@ def calibrate(
     if (given.calibration, given.temperature) != (settings.calibration, settings.temperature):
         complain("OPENJEV_CALIBRATION and OPENJEV_TEMPERATURE are left aside: what is fitted takes their place")
     registry = installed_types(settings)
-    rows, checked = _checked(data, columns, registry, only or ())
+    promised = None if guarantee is None else (guarantee, guarantee_confidence)
+    rows, checked = _checked(data, columns, registry, only or (), halved=promised is not None)
+    made = made_of(data)
     calibration, report, records = asyncio.run(
-        _fitted(rows, checked, path, settings, registry, concurrency, only or ())
+        _fitted(rows, checked, path, settings, registry, concurrency, only or (), promised)
     )
+    report["made"] = made
     write_calibration(calibration, str(out))
     show(report, print_calibration, "calibration", json_file, html)
     complain(f"the calibration is in {out}: OPENJEV_CALIBRATION={out} applies it")
@@ -92,15 +109,21 @@ def calibrate(
     end_with_refusals(records)
 
 
-def _checked(data: Path, columns: Any, registry: Registry, only: Sequence[str]) -> tuple[list[Row], CheckedRows]:
-    from openjev_core.datasets.calibrations import check_enough, labelled_rows  # noqa: PLC0415
+def _checked(
+    data: Path, columns: Any, registry: Registry, only: Sequence[str], *, halved: bool
+) -> tuple[list[Row], CheckedRows]:
+    from openjev_core.datasets.calibrations import check_enough, half_for_the_fit, labelled_rows  # noqa: PLC0415
     from openjev_core.datasets.checked_rows import check_rows  # noqa: PLC0415
     from openjev_core.datasets.rows import read_rows  # noqa: PLC0415
     from openjev_core.plugins.structuring import QuestionConverter  # noqa: PLC0415
 
     rows = read_rows(data, columns)
     checked = check_rows(rows, QuestionConverter(registry), labelled=True)
-    check_enough(labelled_rows(checked), only)
+    labelled = labelled_rows(checked)
+    if halved:
+        half = half_for_the_fit([row for of_type in labelled.values() for row in of_type])
+        labelled = {name: [row for row in of_type if row in half] for name, of_type in labelled.items()}
+    check_enough(labelled, only)
     return rows, checked
 
 
@@ -124,23 +147,39 @@ async def _fitted(  # noqa: PLR0917 - what a fit depends on
     registry: Registry,
     concurrency: int | None,
     only: Sequence[str],
+    promised: tuple[float, float] | None,
 ) -> tuple[Calibration, dict[str, Any], list[dict[str, Any]]]:
     """The calibration, its report, and the records that it was fitted on."""
+    from openjev_core.datasets import calibrations  # noqa: PLC0415
+    from openjev_core.datasets.acceptance import acceptance  # noqa: PLC0415
     from openjev_core.datasets.askers import EngineAsker  # noqa: PLC0415
-    from openjev_core.datasets.calibrations import calibrate as fitted  # noqa: PLC0415
-    from openjev_core.datasets.calibrations import calibration_of, labelled_scores  # noqa: PLC0415
     from openjev_core.datasets.records import ScoreRecorder  # noqa: PLC0415
 
     async with open_here(settings, registry) as engine:
+        at_once = places(concurrency, engine)
         header = {"command": "calibrate", **EngineAsker(engine).source}
         record = ScoreRecorder(engine, checked).record
-        records = await recorded(rows, record, path, header, places(concurrency, engine))
-        corrections, report = fitted(labelled_scores(records), only)
-        calibration = calibration_of(engine, corrections)
+        records = await recorded(rows, record, path, header, at_once)
+        questions = calibrations.labelled_questions(records, checked, engine.registry.types)
+        half = calibrations.half_for_the_fit([question.row for question in questions])
+        fitted_on = [question for question in questions if promised is None or question.row in half]
+        fits, report = calibrations.calibrate(calibrations.examples_of(fitted_on), only)
+        calibration = calibrations.calibration_of(engine, fits, fitted_on)
+        if promised is not None:
+            others = [question for question in questions if question.row not in half]
+            promise = acceptance(others, calibration, engine.converter, settings.confidence, *promised)
+            calibration = attrs.evolve(calibration, promise=promise)
     facts = {
         "model": calibration.model,
+        "template": calibration.template,
         "orders": calibration.orders,
         "prior": calibration.prior,
-        "rows": {"in_data": len(rows), "answered": sum("error" not in record for record in records)},
+        "rows_at_once": at_once,
+        "rows": {
+            "in_data": len(rows),
+            "answered": sum("error" not in record for record in records),
+            "fitted_on": len({question.row for question in fitted_on}),
+        },
+        "promise": None if calibration.promise is None else attrs.asdict(calibration.promise),
     }
-    return calibration, {**facts, **report}, records
+    return calibration, {**facts, **calibrations.named(report, calibration)}, records

@@ -108,7 +108,9 @@ def evaluate(
             ids = all(row.named for row in rows)
             header = {"command": "eval", **asker.source, "ids": ids, "reorder": reorder, "seed": seed}
             recorder = EvaluationRecorder(asker, converter, checked, reorder=reorder, seed=seed)
-            return header, await recorded(rows, recorder.record, path, header, at_once), at_once
+            found = await recorded(rows, recorder.record, path, header, at_once)
+            accepts = any("x_accept" in answer for one in found for answer in one.get("answers", {}).values())
+            return {**header, "promise": await asker.promise() if accepts else None}, found, at_once
 
     header, records, at_once = asyncio.run(answered())
     made = {**made_of(data), "rows at once": at_once}

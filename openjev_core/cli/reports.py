@@ -163,11 +163,22 @@ def _estimate(estimate: Mapping[str, Any]) -> str:
 def print_calibration(report: Mapping[str, Any]) -> None:
     """Print what a calibration does."""
     for group in report["groups"]:
-        size = f" with {group['options']} options" if group["options"] else ""
-        _heading(f"{group['type']}{size}: {group['count']} labelled readouts")
-        biases = "".join(f", {label} {value:+.2f}" for label, value in group["bias"].items())
-        console().print(Text(f"{group['form']}; temperature {number(group['temperature'])}{shown(biases)}"))
+        name = f"{group['type']} {group['question']!r}" if group["question"] else f"{group['type']}, other questions"
+        _heading(f"{name}: {group['count']} labelled readouts of {group['rows']} rows")
+        biases = "".join(f", {option[:STATE]} {value:+.2f}" for option, value in group["bias"].items())
+        kept = f"{group['form']}; temperature {number(group['temperature'])}{shown(biases)}: {group['why']}"
+        console().print(Text(kept))
         _print_before_after(group["measures"])
+    if report["promise"]:
+        _print_acceptance(report["promise"], {group["digest"]: group["question"] for group in report["groups"]})
+
+
+def _print_acceptance(promise: Mapping[str, Any], questions: Mapping[str, str]) -> None:
+    _heading(f"accepted: {promise['share']:.4g} of the answers right, with {promise['confidence']:.4g} confidence")
+    table = _table("question", "accepted are answers of")
+    for digest, one in promise["questions"].items():
+        table.add_row(Text(shown(questions.get(digest, digest))), one["words"])
+    console().print(table)
 
 
 def _print_before_after(measures: Mapping[str, Any]) -> None:

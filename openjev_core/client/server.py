@@ -112,6 +112,15 @@ class Server:
         except (LookupError, TypeError):
             raise StartupError(f"{self.url}/v1/models lists no model; name one with --model") from None
 
+    async def promise(self) -> dict[str, float] | None:
+        """What it promises of answers with ``x_accept``; ``None`` for nothing. Raises as :meth:`post` does."""
+        body, _ = await self._retried("GET", "/v1/limits", None)
+        try:
+            found = body.get("accepted_answers")
+            return None if found is None else {name: float(found[name]) for name in ("share", "confidence")}
+        except (LookupError, TypeError, ValueError):
+            raise no_answer(self.url, "its /v1/limits has accepted_answers without share and confidence") from None
+
     async def _retried(self, method: str, path: str, body: bytes | None) -> tuple[dict[str, Any], float]:
         caller = stamina.AsyncRetryingCaller(attempts=self.attempts, timeout=None, wait_max=10.0).on(_backoff)
         try:

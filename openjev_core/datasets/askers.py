@@ -54,6 +54,10 @@ class Asker(Protocol):
         """For the first line of a run: who answers, and with which settings."""
         ...
 
+    async def promise(self) -> Mapping[str, float] | None:
+        """What is promised of the answers that have ``x_accept``: ``share`` and ``confidence``."""
+        ...
+
     async def ask(self, state: Any, questions: Mapping[str, Any]) -> Reply:
         """Answer questions about a state.
 
@@ -87,6 +91,11 @@ class EngineAsker:
             "temperature": settings.temperature,
             "confidence": settings.confidence,
         }
+
+    async def promise(self) -> Mapping[str, float] | None:
+        """That of the engine's calibration."""
+        promise = self.engine.promise
+        return None if promise is None else promise.json
 
     async def ask(self, state: Any, questions: Mapping[str, Any]) -> Reply:
         """Evaluate a request, and again where the backend had a passing fault."""
@@ -136,6 +145,10 @@ class HttpAsker:
         url = self.server.url if self.server.path == SYSTEMONE else self.server.url + self.server.path
         source = {"answered_by": url, "orders": self.orders}
         return source if self.model is None else {**source, "asked_for": self.model}
+
+    async def promise(self) -> Mapping[str, float] | None:
+        """That of the server."""
+        return await self.server.promise()
 
     async def ask(self, state: Any, questions: Mapping[str, Any]) -> Reply:
         """Post a request, and again after a pause where that may help."""

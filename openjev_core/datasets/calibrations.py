@@ -5,44 +5,141 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from openjev_core.calibration import FORMAT, Calibration, Correction, TypeCalibration
-from openjev_core.datasets.checked_rows import CheckedRows
-from openjev_core.datasets.fits import FOLDS, Example, Fit, fit, out_of_fold, uncorrected
+import numpy as np
+from attrs import frozen
+
+from openjev_core.calibration import (
+    FORMAT,
+    Calibration,
+    Correction,
+    Promise,
+    QuestionPart,
+    TypePart,
+)
+from openjev_core.datasets.checked_rows import CheckedQuestion, CheckedRows
+from openjev_core.datasets.fits import (
+    FEWEST,
+    FOLDS,
+    SEED,
+    Example,
+    TypeFit,
+    fit,
+    out_of_fold,
+    out_of_questions,
+    probabilities,
+)
 from openjev_core.datasets.intervals import LEVEL
 from openjev_core.datasets.items import Items, items_of
 from openjev_core.datasets.measures import CALIBRATION_ERROR, MEASURES
 from openjev_core.datasets.reliability import reliability
-from openjev_core.engine.calibrated import prompt_digest
+from openjev_core.engine.calibrated import ReadoutName, name_of, prompt_digest
 from openjev_core.engine.engine import Engine
-from openjev_core.engine.scores import OrderScores
 from openjev_core.errors import RequestError
-
-FEWEST = 50
-"""Labelled readouts of a type that a fit needs at least."""
-
-FEWEST_OF_A_SIZE = 100
-"""Labelled readouts of one number of options from which on that number gets a correction of its own."""
+from openjev_core.question import QuestionType
 
 SHOWN = ("accuracy", "log_loss", "brier", "ece", "adaptive_ece")
 
+LONGEST_TEXT = 80
+"""Characters of a question that a file and a report show."""
 
-def labelled_scores(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Example]]:
-    """The labelled readouts of a run's records, by question type."""
-    found: dict[str, list[Example]] = {}
+
+@frozen(kw_only=True)
+class LabelledQuestion:
+    """A labelled question of a row, with the scores of its readouts.
+
+    Attributes:
+        row: The row's number.
+        checked: The question and its label.
+        names: What each of its readouts is known by.
+        orders: For each readout the scores of each order, in the options' given order; no order for a certain one.
+        labels: For each readout the position of the right option, as given.
+    """
+
+    row: int
+    checked: CheckedQuestion
+    names: tuple[ReadoutName, ...]
+    orders: tuple[tuple[tuple[float, ...], ...], ...]
+    labels: tuple[int, ...]
+
+    @property
+    def examples(self) -> list[Example]:
+        """Its readouts that were read, as examples."""
+        return [
+            Example(
+                self.row,
+                name.digest,
+                tuple(tuple(scores[position] for position in name.order) for scores in orders),
+                name.order.index(label),
+            )
+            for name, orders, label in zip(self.names, self.orders, self.labels, strict=True)
+            if orders
+        ]
+
+
+def labelled_questions(
+    records: Sequence[Mapping[str, Any]], checked: CheckedRows, types: Mapping[str, QuestionType[Any, Any]]
+) -> list[LabelledQuestion]:
+    """The labelled questions of a run's records.
+
+    Args:
+        records: As :class:`~openjev_core.datasets.records.ScoreRecorder` makes them.
+        checked: The questions of the rows that they are of.
+        types: The installed question types.
+    """
+    names: dict[int, tuple[ReadoutName, ...]] = {}
+    found = []
     for record in records:
+        read: dict[str, list[Mapping[str, Any]]] = {}
         for readout in record.get("readouts", ()):
-            orders = [OrderScores(tuple(o["labels"]), tuple(map(_number, o["scores"]))) for o in readout["orders"]]
-            found.setdefault(readout["type"], []).append(Example(record["row"], tuple(orders), readout["label"]))
+            read.setdefault(readout["question"], []).append(readout)
+        for question_id, readouts in read.items():
+            question = checked[record["row"]][question_id]
+            shape = question.shape
+            # Rows with the same question share its shape.
+            if id(shape) not in names:
+                names[id(shape)] = tuple(name_of(types[shape.type], readout) for readout in shape.readouts)
+            found.append(
+                LabelledQuestion(
+                    row=record["row"],
+                    checked=question,
+                    names=names[id(shape)],
+                    orders=tuple(
+                        tuple(tuple(map(_number, order["scores"])) for order in readout["orders"])
+                        for readout in readouts
+                    ),
+                    labels=tuple(readout["label"] for readout in readouts),
+                )
+            )
     return found
 
 
+def examples_of(questions: Sequence[LabelledQuestion]) -> dict[str, list[Example]]:
+    """Type name to its labelled readouts."""
+    found: dict[str, list[Example]] = {}
+    for question in questions:
+        found.setdefault(question.checked.shape.type, []).extend(question.examples)
+    return found
+
+
+def half_for_the_fit(rows: Sequence[int]) -> frozenset[int]:
+    """Half of the rows, drawn at random and always the same: those that a fit is made on where the others promise.
+
+    A threshold holds for a probability that is not made from the rows that it was chosen on.
+    """
+    different = np.unique(rows)
+    drawn = np.random.default_rng(SEED).permutation(different)
+    return frozenset(drawn[: (len(different) + 1) // 2].tolist())
+
+
 def labelled_rows(checked: CheckedRows) -> dict[str, list[int]]:
-    """Type name to the row number of each readout that has a label."""
+    """Type name to the row number of each labelled readout that has anything to tell apart."""
     found: dict[str, list[int]] = {}
     for number, questions in checked.items():
         for question in questions.values():
             if question.label is not None:
-                found.setdefault(question.shape.type, []).extend([number] * len(question.shape.readouts))
+                found.setdefault(question.shape.type, []).extend(
+                    [number] * sum(len(readout.options) > 1 for readout in question.shape.readouts)
+                )
     return found
 
 
@@ -68,9 +165,7 @@ def check_enough(rows: Mapping[str, Sequence[int]], only: Sequence[str]) -> None
             raise RequestError.at(("labels",), msg)
 
 
-def calibrate(
-    scores: Mapping[str, list[Example]], only: Sequence[str]
-) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+def calibrate(scores: Mapping[str, list[Example]], only: Sequence[str]) -> tuple[dict[str, TypeFit], dict[str, Any]]:
     """Fit every type.
 
     Args:
@@ -78,40 +173,44 @@ def calibrate(
         only: Types to fit; all types with labels when empty.
 
     Returns:
-        Type name to its corrections, ``{"any": Correction, "by_options": {...}}``, and the report.
+        Type name to what was fitted, and the report's groups by type and question, without their words.
 
     Raises:
         RequestError: A type has too few labelled readouts.
     """
-    by_type = {name: examples for name, examples in scores.items() if not only or name in only}
+    by_type = {name: examples for name, examples in sorted(scores.items()) if not only or name in only}
     check_enough({name: [example.row for example in examples] for name, examples in by_type.items()}, only)
-    corrections: dict[str, dict[str, Any]] = {}
-    groups = []
-    for name, examples in sorted(by_type.items()):
-        overall = fit(examples)
-        sizes = {size: of_size for size, of_size in _by_size(examples).items() if len(of_size) >= FEWEST_OF_A_SIZE}
-        # Where all have one size, its own correction would be the overall one again.
-        own = {size: fit(of_size) for size, of_size in sizes.items()} if len(_by_size(examples)) > 1 else {}
-        corrections[name] = {
-            "any": overall.correction,
-            "by_options": {str(size): fitted.correction for size, fitted in own.items()},
-        }
-        groups.append(_group(name, None, examples, overall))
-        groups.extend(_group(name, size, sizes[size], fitted) for size, fitted in own.items())
-    return corrections, {
-        "groups": groups,
+    fits = {name: fit(examples) for name, examples in by_type.items()}
+    return fits, {
+        "groups": [group for name, examples in by_type.items() for group in _groups(name, examples, fits[name])],
         "method": {
-            "before_and_after": f"both on rows that the fit had not seen: {FOLDS} folds, form and numbers fitted on "
-            "the others",
+            "before_and_after": f"both on rows that the fit had not seen: {FOLDS} folds of rows, form and numbers "
+            "fitted on the others; for questions that the file does not know, folds of questions",
             "interval": f"{LEVEL:.0%}, from the spread between rows",
             "ece": CALIBRATION_ERROR,
         },
     }
 
 
-def calibration_of(engine: Engine, corrections: Mapping[str, Mapping[str, Any]]) -> Calibration:
-    """The calibration file's content for the engine that the scores came from."""
+def calibration_of(
+    engine: Engine, fits: Mapping[str, TypeFit], questions: Sequence[LabelledQuestion], promise: Promise | None = None
+) -> Calibration:
+    """The calibration file's content for the engine that the scores came from.
+
+    Args:
+        engine: The engine.
+        fits: Type name to what was fitted.
+        questions: What it was fitted on.
+        promise: What is promised of accepted answers.
+    """
     settings = engine.settings
+    rows: dict[str, list[int]] = {}
+    words: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for question in questions:
+        for name, readout in zip(question.names, question.checked.shape.readouts, strict=True):
+            rows.setdefault(name.digest, []).append(question.row)
+            words.setdefault(name.digest, (readout.text, tuple(readout.options[i].text for i in name.order)))
+    by_type = examples_of(questions)
     return Calibration(
         format=FORMAT,
         model=engine.model.public_name,
@@ -119,32 +218,87 @@ def calibration_of(engine: Engine, corrections: Mapping[str, Mapping[str, Any]])
         orders=settings.orders,
         prior=settings.prior,
         types={
-            name: TypeCalibration(
-                prompt=prompt_digest(engine.registry.types[name]), any=found["any"], by_options=found["by_options"]
-            )
-            for name, found in corrections.items()
+            name: _type_part(prompt_digest(engine.registry.types[name]), fitted, by_type[name])
+            for name, fitted in fits.items()
         },
+        questions={
+            digest: QuestionPart(
+                type=name,
+                text=words[digest][0][:LONGEST_TEXT],
+                options=words[digest][1],
+                temperature=correction.temperature,
+                bias=correction.bias,
+                form=choice.form,
+                why=choice.why,
+                rows=len(set(rows[digest])),
+                readouts=len(rows[digest]),
+            )
+            for name, fitted in fits.items()
+            for digest, (choice, correction) in fitted.questions.items()
+        },
+        promise=promise,
     )
 
 
-def _by_size(examples: Sequence[Example]) -> dict[int, list[Example]]:
-    found: dict[int, list[Example]] = {}
-    for example in examples:
-        found.setdefault(len(example.orders[0].scores), []).append(example)
-    return dict(sorted(found.items()))
+def named(report: dict[str, Any], calibration: Calibration) -> dict[str, Any]:
+    """The report with the words of its questions, as the file has them."""
+    for group in report["groups"]:
+        if (part := calibration.questions.get(group["digest"])) is not None:
+            group["question"] = part.text
+            group["bias"] = dict(zip(part.options, part.bias, strict=bool(part.bias)))
+    return report
 
 
-def _group(name: str, size: int | None, examples: Sequence[Example], fitted: Fit) -> dict[str, Any]:
-    before, after = _items(examples, uncorrected(examples)), _items(examples, out_of_fold(examples))
-    correction: Correction = fitted.correction
+def _type_part(prompt: str, fitted: TypeFit, examples: Sequence[Example]) -> TypePart:
+    pooled = fitted.pooled
+    kept = pooled is not None and pooled.form == "pooled"
+    return TypePart(
+        prompt=prompt,
+        temperature=fitted.temperature if kept else 1.0,
+        kept=kept,
+        why="fitted on one question, which says nothing of others" if pooled is None else pooled.why,
+        questions=len({example.question for example in examples}),
+        rows=len({example.row for example in examples}),
+        readouts=len(examples),
+    )
+
+
+def _groups(name: str, examples: Sequence[Example], fitted: TypeFit) -> list[dict[str, Any]]:
+    """What is applied to questions that the file does not know, then each question that it knows."""
+    groups = []
+    if fitted.pooled is not None:
+        unknown = {"form": fitted.pooled.form, "why": fitted.pooled.why, "held_out_log_loss": fitted.pooled.held_out}
+        temperature = fitted.temperature if fitted.pooled.form == "pooled" else 1.0
+        groups.append(
+            {"type": name, "digest": "", "question": None, "temperature": temperature, "bias": {}, **unknown}
+            | _measured(examples, out_of_questions(examples))
+        )
+    after = out_of_fold(examples)
+    for digest, (choice, correction) in fitted.questions.items():
+        mine = [index for index, example in enumerate(examples) if example.question == digest]
+        groups.append(
+            {
+                "type": name,
+                "digest": digest,
+                "question": digest,
+                "temperature": correction.temperature,
+                "bias": {},
+                "form": choice.form,
+                "why": choice.why,
+                "held_out_log_loss": choice.held_out,
+            }
+            | _measured([examples[i] for i in mine], [after[i] for i in mine])
+        )
+    return groups
+
+
+def _measured(examples: Sequence[Example], corrections: Sequence[Correction]) -> dict[str, Any]:
+    before = _items(examples, [probabilities(example, Correction()) for example in examples])
+    pairs = zip(examples, corrections, strict=True)
+    after = _items(examples, [probabilities(example, correction) for example, correction in pairs])
     return {
-        "type": name,
-        "options": size,
         "count": len(examples),
-        "form": fitted.form,
-        "temperature": correction.temperature,
-        "bias": dict(correction.bias),
-        "held_out_log_loss": dict(fitted.held_out),
+        "rows": len({example.row for example in examples}),
         "measures": {
             measure.name: {
                 "before": measure.estimate(before).json(),

@@ -193,6 +193,20 @@ def _certain_answer(
         Distribution(readout, tuple(float(i == certain) for i in range(len(readout.options))), 1.0)
         for readout, certain in zip(readouts, outcome, strict=True)
     ]
+    return answer_of(question_type, question, distributions, converter)
+
+
+def answer_of(
+    question_type: QuestionType[Any, Any],
+    question: Any,
+    distributions: Sequence[Distribution],
+    converter: QuestionConverter,
+) -> Mapping[str, Any]:
+    """What a type answers to a question with these distributions, as JSON.
+
+    Raises:
+        PluginError: The reducer broke its contract.
+    """
     try:
         answer = question_type.reduce(question, distributions)
     except Exception as error:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
 
 from openjev_core.asking import Asking
+from openjev_core.calibration import Applied, Correction
 from openjev_core.distribution import ConfidenceFormula, average_orders, confidence, mean_mass, softmax, spread
 from openjev_core.engine.request import Request
-from openjev_core.engine.scores import Priors, Readings, ReadReadout, Scorer
+from openjev_core.engine.scores import Priors, Readings, ReadReadout, Scorer, scores_of
 from openjev_core.errors import PluginError
 from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.question import Distribution, QuestionType
 
 CERTAIN = (1.0,)
 """The probabilities of an option that stands alone, which nothing is read for."""
+
+
+LEAST_FIRST: tuple[Applied, ...] = ("none", "type", "question")
 
 
 @frozen
@@ -57,7 +62,8 @@ class Reducer:
                     answers[name] = self.answer(question.type, question.value, readings[name], priors)
                     if request.detail:
                         answers[name]["x_detail"] = [
-                            self._detail(question.type.name, one, priors) for one in readings[name]
+                            self._detail(one, priors, self.scorer.correction(question.type, one))
+                            for one in readings[name]
                         ]
                     continue
                 except PluginError as error:
@@ -78,7 +84,10 @@ class Reducer:
             PluginError: The reducer broke its contract.
         """
         name = question_type.name
-        distributions = [self._distribution(name, one, priors) for one in read]
+        corrections = [self.scorer.correction(question_type, one) for one in read]
+        distributions = [
+            self._distribution(one, priors, correction) for one, correction in zip(read, corrections, strict=True)
+        ]
         try:
             answer = question_type.reduce(question, distributions)
         except BaseException as error:
@@ -90,6 +99,13 @@ class Reducer:
         mass = mean_mass([order.label_mass for one in read for order in one.orders])
         if mass is not None:
             body["x_label_mass"] = mass
+        if self.scorer.calibration is not None:
+            body["x_calibration"] = least_specific(
+                [correction for one, correction in zip(read, corrections, strict=True) if one.orders]
+            )
+            if self.scorer.calibration.promise is not None:
+                sure = math.prod([max(distribution.probabilities) for distribution in distributions])
+                body["x_accept"] = self.scorer.accepts(question_type, read, sure)
         return body
 
     def waiting(
@@ -97,17 +113,20 @@ class Reducer:
     ) -> dict[str, list[Distribution]]:
         """The distributions that types wait for before they ask on, by question id: those of their last readouts."""
         return {
-            name: [self._distribution(one.type.name, read, priors) for read in readings[name][-one.waits :]]
+            name: [
+                self._distribution(read, priors, self.scorer.correction(one.type, read))
+                for read in readings[name][-one.waits :]
+            ]
             for name, one in asking.items()
         }
 
-    def _detail(self, type_name: str, read: ReadReadout, priors: Priors) -> dict[str, Any]:
+    def _detail(self, read: ReadReadout, priors: Priors, correction: Correction) -> dict[str, Any]:
         """What was read of a readout in each order: where the options stood, under which labels, and what each got."""
         planned, labels = read.readout.planned, read.readout.labels
-        scores = self.scorer.scores(type_name, read, priors)
+        scores = scores_of(read, priors, correction)
         return {
             "options": [option.text for option in planned.readout.options],
-            "probabilities": list(self._distribution(type_name, read, priors).probabilities),
+            "probabilities": list(self._distribution(read, priors, correction).probabilities),
             "orders": [
                 {
                     "order": list(order),
@@ -119,12 +138,12 @@ class Reducer:
             ],
         }
 
-    def _distribution(self, type_name: str, read: ReadReadout, priors: Priors) -> Distribution:
+    def _distribution(self, read: ReadReadout, priors: Priors, correction: Correction) -> Distribution:
         """A readout's distribution, its orders averaged."""
         readout = read.readout.planned.readout
         if not read.orders:
             return Distribution(readout, CERTAIN, 1.0)
-        scores = self.scorer.scores(type_name, read, priors)
+        scores = scores_of(read, priors, correction)
         probabilities = average_orders(scores, self.temperature)
         return Distribution(
             readout,
@@ -133,3 +152,12 @@ class Reducer:
             spread(scores, self.temperature) if len(scores) > 1 else 0.0,
             mean_mass([order.label_mass for order in read.orders]),
         )
+
+
+def least_specific(corrections: Sequence[Correction]) -> Applied:
+    """The part of a calibration that all of a question's readouts got, or one that says more."""
+    found = {correction.part for correction in corrections}
+    for part in LEAST_FIRST:
+        if part in found:
+            return part
+    return "none"

@@ -1,14 +1,17 @@
-"""Digests of a calibration and of the prompts that it was fitted on, and the check that a server's are the same."""
+"""Digests of what a calibration depends on, the check that a server has the same, and the part that a readout gets."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from attrs import frozen
 
 from openjev_core.asking import asked_of
-from openjev_core.calibration import Calibration, digest
-from openjev_core.errors import StartupError
+from openjev_core.calibration import UNCORRECTED, Calibration, Correction, digest
+from openjev_core.errors import PluginError, StartupError
+from openjev_core.orders import Order, canonical_order
 from openjev_core.plugins.registry import Registry
 from openjev_core.prompts.chat import ANSWER, question_turn
 from openjev_core.question import Distribution, QuestionType, Readout
@@ -39,6 +42,50 @@ def prompt_digest(question_type: QuestionType[Any, Any]) -> str:
             labelled = [(option.label or str(index), option) for index, option in enumerate(readout.options)]
             words.append(question_type.suffix(readout, labelled))
     return digest(question_turn(), ANSWER, *words)
+
+
+@frozen(kw_only=True)
+class ReadoutName:
+    """What a readout is known by, whichever way round its options are listed.
+
+    Attributes:
+        digest: Of the words that the model reads of it.
+        order: The options' canonical order: place there to position given.
+    """
+
+    digest: str
+    order: Order
+
+
+def name_of(question_type: QuestionType[Any, Any], readout: Readout) -> ReadoutName:
+    """What a readout is known by.
+
+    Raises:
+        PluginError: The type's suffix failed.
+    """
+    order = canonical_order(readout)
+    shown = [(readout.options[i].label or str(place), readout.options[i]) for place, i in enumerate(order)]
+    try:
+        words = question_type.suffix(readout, shown)
+    except Exception as error:
+        raise PluginError(question_type.name, f"suffix raised {type(error).__name__}") from error
+    return ReadoutName(digest=digest(question_type.name, words), order=order)
+
+
+def correction_for(calibration: Calibration, type_name: str, name: ReadoutName) -> Correction:
+    """What a calibration does to a readout."""
+    if (known := calibration.questions.get(name.digest)) is not None:
+        given = dict(zip(name.order, known.bias, strict=True)) if known.bias else {}
+        return Correction(known.temperature, tuple(given[i] for i in range(len(given))), "question")
+    pooled = calibration.types.get(type_name)
+    if pooled is not None and pooled.kept:
+        return Correction(pooled.temperature, (), "type")
+    return UNCORRECTED
+
+
+def question_digest(names: Sequence[ReadoutName]) -> str:
+    """What a question is known by: its readouts, in the order asked."""
+    return digest(*[name.digest for name in names])
 
 
 def calibration_digest(calibration: Calibration) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from openjev_core.calibration import Calibration, read_calibration
+from openjev_core.calibration import Calibration, Promise, read_calibration
 from openjev_core.engine.admission import Admission
 from openjev_core.engine.answers import Reducer
 from openjev_core.engine.calibrated import check_calibration
@@ -78,6 +78,11 @@ class Engine:
     def calibration(self) -> Calibration | None:
         """The calibration that it applies."""
         return self._reducer.scorer.calibration
+
+    @property
+    def promise(self) -> Promise | None:
+        """What is promised of the answers that have ``x_accept``."""
+        return None if self.calibration is None else self.calibration.promise
 
     @property
     def names(self) -> Sequence[str]:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from attrs import frozen
 
-from openjev_core.calibration import Calibration
+from openjev_core.calibration import UNCORRECTED, Calibration, Correction
 from openjev_core.distribution import floored_logs, softmax
+from openjev_core.engine.calibrated import ReadoutName, correction_for, name_of, question_digest
+from openjev_core.question import QuestionType
 from openjev_core.reader import Logprobs, OrderReading, PreparedReadout
 
 
@@ -50,7 +52,7 @@ class OrderScores:
 
 @frozen
 class Scorer:
-    """Turns log-probabilities into scores.
+    """What a calibration says of readouts and of answers.
 
     Attributes:
         calibration: What is applied, if anything.
@@ -58,26 +60,44 @@ class Scorer:
 
     calibration: Calibration | None = None
 
-    def scores(self, type_name: str, read: ReadReadout, priors: Priors) -> list[Sequence[float]]:
-        """The scores of each order that was read of a readout, in the options' given order.
+    def correction(self, question_type: QuestionType[Any, Any], read: ReadReadout) -> Correction:
+        """What the calibration does to a readout.
 
-        The prior is divided out first (Zhao et al. 2021, contextual calibration, with the empty state as the
-        content-free input); then the calibration's formula applies.
+        Raises:
+            PluginError: The type's suffix failed.
         """
-        readout = read.readout
-        scores: list[Sequence[float]] = [one.logprobs for one in read.orders]
-        if priors:
-            scores = [divide_out(one, priors[key]) for one, key in zip(scores, readout.keys, strict=False)]
-        if self.calibration is not None and type_name in self.calibration.types:
-            correction = self.calibration.types[type_name].for_options(len(scores[0]))
-            scores = [
-                [
-                    score / correction.temperature + correction.bias.get(label, 0.0)
-                    for score, label in zip(one, labels, strict=True)
-                ]
-                for one, labels in zip(scores, readout.labels, strict=False)
-            ]
-        return scores
+        if self.calibration is None:
+            return UNCORRECTED
+        return correction_for(self.calibration, question_type.name, self._name(question_type, read))
+
+    def accepts(self, question_type: QuestionType[Any, Any], read: Sequence[ReadReadout], probability: float) -> bool:
+        """Whether an answer is accepted by the calibration's promise. Of a question that it does not know, none is.
+
+        Args:
+            question_type: The question's type.
+            read: Its readouts.
+            probability: The product, over these, of the most probable option's probability.
+        """
+        if self.calibration is None or self.calibration.promise is None:
+            return False
+        known = self.calibration.promise.questions
+        found = known.get(question_digest([self._name(question_type, one) for one in read]))
+        return found is not None and found.threshold is not None and probability >= found.threshold
+
+    def _name(self, question_type: QuestionType[Any, Any], read: ReadReadout) -> ReadoutName:
+        return name_of(question_type, read.readout.planned.readout)
+
+
+def scores_of(read: ReadReadout, priors: Priors, correction: Correction) -> list[Sequence[float]]:
+    """The scores of each order that was read of a readout, in the options' given order.
+
+    The prior is divided out first (Zhao et al. 2021, contextual calibration, with the empty state as the content-free
+    input); then the calibration's formula applies.
+    """
+    scores: list[Sequence[float]] = [one.logprobs for one in read.orders]
+    if priors:
+        scores = [divide_out(one, priors[key]) for one, key in zip(scores, read.readout.keys, strict=False)]
+    return scores if correction is UNCORRECTED else [correction.scores(one) for one in scores]
 
 
 def divide_out(logprobs: Sequence[float], prior: Sequence[float]) -> list[float]:
@@ -88,5 +108,5 @@ def divide_out(logprobs: Sequence[float], prior: Sequence[float]) -> list[float]
 
 def order_scores(read: ReadReadout, priors: Priors) -> list[OrderScores]:
     """What a calibration is fitted on: each order's scores without any calibration."""
-    scores = Scorer().scores("", read, priors)
+    scores = scores_of(read, priors, UNCORRECTED)
     return [OrderScores(labels, one) for labels, one in zip(read.readout.labels, scores, strict=False)]

@@ -96,7 +96,7 @@ def calibration(engine: str, flags: list[str]) -> list[dict[str, Any]]:
     """Calibration on held-out folds."""
     out, run = RUNS / f"{engine}-calibration.json", RUNS / f"{engine}-scores.jsonl"
     report = openjev("calibrate", CASES / "more.jsonl", "--out", out, "--run", run, *flags)
-    kept = ("type", "options", "count", "form", "temperature", "bias", "measures")
+    kept = ("type", "question", "count", "form", "temperature", "bias", "measures")
     return [{key: group[key] for key in kept} for group in report["groups"]]
 
 

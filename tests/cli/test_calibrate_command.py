@@ -40,7 +40,7 @@ def test_what_is_fitted_can_be_applied(openjev, data, tmp_path):
     (group,) = json.loads((tmp_path / "report.json").read_text())["groups"]
     assert ["accuracy", "log_loss", "brier", "ece", "adaptive_ece"] == list(group["measures"])
     assert "<svg" in (tmp_path / "c.html").read_text()
-    assert "choice: 60 labelled readouts" in result.stdout
+    assert "60 labelled readouts of 60 rows" in result.stdout
 
     plain = openjev("eval", data, "--run", "plain.jsonl", "--no-reorder", "--json", "-")
     corrected = openjev(
@@ -81,8 +81,8 @@ def test_answers_of_one_calibration_do_not_pass_for_those_of_the_next(openjev, d
     openjev("calibrate", data, "--out", "c.json")
     openjev("eval", data, "--calibration", "c.json")
     changed = json.loads((tmp_path / "c.json").read_text())
-    changed["types"]["choice"]["any"]["temperature"] *= 2
-    (tmp_path / "again.json").write_text((tmp_path / "c.json").read_text().replace(" ", ""))
+    next(iter(changed["questions"].values()))["temperature"] *= 2
+    (tmp_path / "again.json").write_text(json.dumps(json.loads((tmp_path / "c.json").read_text())))
     (tmp_path / "c.json").write_text(json.dumps(changed))
 
     same = openjev("eval", data, "--calibration", "again.json")

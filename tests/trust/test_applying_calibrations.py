@@ -10,22 +10,55 @@ import openjev_noul
 import pytest
 
 from openjev_core import RequestError, Settings, StartupError
-from openjev_core.calibration import FORMAT, Calibration, Correction, TypeCalibration, write_calibration
-from openjev_core.engine.calibrated import prompt_digest
+from openjev_core.calibration import FORMAT, Calibration, QuestionPart, TypePart, write_calibration
+from openjev_core.engine.calibrated import name_of, prompt_digest
 from openjev_core.plugins.registry import registry_of
 from openjev_core.prompts.model import template_digest
 from openjev_core.testing.scripted import engine_on, scripted_model
 
 (CHOICE,) = openjev_choice.openjev_question_types()
 (NOUL,) = openjev_noul.openjev_question_types()
-MODEL = scripted_model(lambda _, labels: [0.8, 0.2] if len(labels) == 2 else [0.6, 0.3, 0.1])
 
 
-HOT = Correction(temperature=2.0)
+def first(_, labels):
+    """Prefers what stands under the first letter, or Yes."""
+    if len(labels) == 3:
+        return [0.6, 0.3, 0.1]
+    return [0.8 if label in ("A", "Yes") else 0.2 for label in labels]
 
 
-def calibration(any=HOT, by_options=None, **fields):
-    entry = TypeCalibration(prompt=prompt_digest(CHOICE), any=any, by_options=by_options or {})
+MODEL = scripted_model(first)
+
+
+def pooled(temperature=2.0, kept=True, prompt=None):
+    return TypePart(
+        prompt=prompt_digest(CHOICE) if prompt is None else prompt, temperature=temperature, kept=kept,
+        why="", questions=3, rows=100, readouts=300,
+    )  # fmt: skip
+
+
+def question_of(*names):
+    return {"type": "choice", "instructions": "Which?", "criteria": dict.fromkeys(names)}
+
+
+def digest_of(*names):
+    request = engine_on(MODEL, Settings(), registry_of(CHOICE)).structure(
+        {"model": "jev-latest", "state": "A state.", "questions": {"q": question_of(*names)}}
+    )
+    (readout,) = CHOICE.readouts(request.questions["q"].value)
+    return name_of(CHOICE, readout).digest
+
+
+def own(*names, temperature=1.0, bias=()):
+    """A part of the question with these options; biases in the order of their names."""
+    part = QuestionPart(
+        type="choice", text="Which?", options=sorted(names), temperature=temperature, bias=bias,
+        form="temperature and bias", why="", rows=100, readouts=100,
+    )  # fmt: skip
+    return {digest_of(*names): part}
+
+
+def calibration(types=None, **fields):
     return Calibration(
         **{
             "format": FORMAT,
@@ -33,7 +66,7 @@ def calibration(any=HOT, by_options=None, **fields):
             "template": template_digest(MODEL.template),
             "orders": 1,
             "prior": "off",
-            "types": {"choice": entry},
+            "types": {"choice": pooled()} if types is None else types,
             **fields,
         }
     )
@@ -50,9 +83,12 @@ def engine_with(tmp_path):
 
 
 def ask(engine, *names, orders=None):
-    questions = {"q": {"type": "choice", "instructions": "Which?", "criteria": dict.fromkeys(names)}}
-    evaluation = asyncio.run(engine.evaluate(state="A state.", questions=questions, orders=orders))
-    return evaluation.answers["q"]["probabilities"]
+    return answer(engine, *names, orders=orders)["probabilities"]
+
+
+def answer(engine, *names, orders=None):
+    questions = {"q": question_of(*names)}
+    return asyncio.run(engine.evaluate(state="A state.", questions=questions, orders=orders)).answers["q"]
 
 
 def test_a_temperature_divides_the_logprobs(engine_with):
@@ -61,17 +97,46 @@ def test_a_temperature_divides_the_logprobs(engine_with):
     assert pytest.approx(hot) == ask(engine_with(calibration()), "Red", "Blue")["Red"]
 
 
-def test_a_bias_is_added_to_the_label_that_an_option_stands_under(engine_with):
-    biased = Correction(temperature=1.0, bias={"B": math.log(4)})
+def test_a_bias_is_added_to_the_option_wherever_it_is_listed(engine_with):
+    """The model gives .8 to what stands first. Blue, which stands first by name, has a bias."""
+    engine = engine_with(calibration(questions=own("Red", "Blue", bias=(math.log(4), 0.0))))
 
-    assert pytest.approx(0.5) == ask(engine_with(calibration(biased)), "Red", "Blue")["Red"]
+    assert pytest.approx(0.5) == ask(engine, "Red", "Blue")["Blue"]
+    assert pytest.approx(16 / 17) == ask(engine, "Blue", "Red")["Blue"]
 
 
-def test_a_number_of_options_may_have_its_own(engine_with):
-    engine = engine_with(calibration(Correction(temperature=1.0), {"2": Correction(temperature=2.0)}))
+def test_a_bias_of_an_option_stays_where_all_orders_are_read(engine_with):
+    """Biases of letters cancelled there, so that no calibration could shift classes or levels."""
+    fitted = calibration(orders="full", questions=own("Red", "Blue", bias=(1.0, -1.0)))
 
-    assert pytest.approx(0.6) == ask(engine, "Red", "Blue", "Green")["Red"]
-    assert pytest.approx(2 / 3) == ask(engine, "Red", "Blue")["Red"]
+    found = ask(engine_with(fitted, orders="full"), "Red", "Blue")
+
+    assert pytest.approx(1 / (1 + math.exp(-2))) == found["Blue"]
+
+
+def test_what_applied_is_told(engine_with):
+    engine = engine_with(calibration(questions=own("Red", "Blue", temperature=4.0)))
+
+    assert "question" == answer(engine, "Red", "Blue")["x_calibration"]
+    assert "type" == answer(engine, "Red", "Green")["x_calibration"]
+    assert pytest.approx(math.sqrt(2) / (math.sqrt(2) + 1)) == ask(engine, "Red", "Blue")["Red"]
+
+
+def test_a_question_that_is_not_known_gets_nothing_where_nothing_is_known_of_others(engine_with):
+    found = answer(engine_with(calibration({"choice": pooled(temperature=1.0, kept=False)})), "Red", "Blue")
+
+    assert ("none", pytest.approx(0.8)) == (found["x_calibration"], found["probabilities"]["Red"])
+
+
+def test_without_a_calibration_nothing_is_said_of_it():
+    assert "x_calibration" not in answer(engine_on(MODEL, Settings(), registry_of(CHOICE)), "Red", "Blue")
+
+
+def test_an_option_alone_has_nothing_to_correct(engine_with):
+    assert ("none", {"Red": 1.0}) == (
+        (found := answer(engine_with(calibration()), "Red"))["x_calibration"],
+        found["probabilities"],
+    )
 
 
 def test_a_type_that_it_does_not_name_is_left_alone(engine_with):
@@ -91,13 +156,19 @@ def test_a_type_that_it_does_not_name_is_left_alone(engine_with):
         ({}, {"orders": "full"}, "OPENJEV_ORDERS '1', found 'full'"),
         ({"prior": "contentless"}, {}, "OPENJEV_PRIOR 'contentless', found 'off'"),
         ({}, {"temperature": 1.5}, "OPENJEV_TEMPERATURE is 1.5"),
-        ({"types": {"rank": TypeCalibration(prompt="", any=Correction(temperature=1.0))}}, {}, "question type 'rank'"),
+        ({"types": {"rank": pooled(prompt="")}}, {}, "question type 'rank'"),
         (
-            {"types": {"choice": TypeCalibration(prompt="old", any=Correction(temperature=1.0))}},
+            {"types": {"choice": pooled(prompt="old")}},
             {},
             "prompts of 'choice'",
         ),
-        ({"format": 2}, {}, "has format 2"),
+        ({"format": 3}, {}, "has format 3"),
+        ({"format": 1}, {}, "format 1, of an earlier openjev.* fit it anew with `openjev calibrate`"),
+        (
+            {"questions": own("Red", "Blue", bias=(1.0, 2.0, 3.0))},
+            {},
+            "has 3 biases for the 2 options of 'Which\\?'",
+        ),
     ],
 )
 def test_one_fitted_on_something_else_is_refused_at_start(engine_with, fields, settings, words):
@@ -131,7 +202,7 @@ def test_a_temperature_that_makes_no_sense_is_refused(tmp_path, number):
         engine_on(MODEL, Settings(calibration=str(path)), registry_of(CHOICE))
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"format": 1}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"format": 2}', b"\xff"])
 def test_a_file_that_is_no_calibration_is_refused(tmp_path, content):
     path = tmp_path / "calibration.json"
     path.write_bytes(content)
