@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter as Counted
+from functools import cache
 from importlib.metadata import version
 
 from prometheus_client import (
@@ -35,10 +36,12 @@ class Metrics:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         registry = self.registry = CollectorRegistry()
-        self._requests = Counter("openjev_requests", "Answered requests.", ("route", "status"), registry=registry)
-        self._questions = Counter(
+        requests = Counter("openjev_requests", "Answered requests.", ("route", "status"), registry=registry)
+        questions = Counter(
             "openjev_questions", "Questions of structured requests.", ("type", "status"), registry=registry
         )
+        # Every request needs these. Routes, types and statuses are few, and prometheus_client looks them up slowly.
+        self._requests, self._questions = cache(requests.labels), cache(questions.labels)
         self._hang_ups = Counter("openjev_hang_ups", "Clients that left before their answer.", registry=registry)
         self._rejections = Counter(
             "openjev_rejections", "Requests that were refused, by reason.", ("reason",), registry=registry
@@ -95,9 +98,9 @@ class Metrics:
             self._hang_ups.inc()
             return
         status = str(exchange.status)
-        self._requests.labels(exchange.route, status).inc()
+        self._requests(exchange.route, status).inc()
         for name, count in Counted(exchange.questions.values()).items():
-            self._questions.labels(name, status).inc(count)
+            self._questions(name, status).inc(count)
         if (evaluation := exchange.evaluation) is not None:
             self._submitted.inc(evaluation.usage.input_tokens)
             self._cached.inc(evaluation.usage.cached_tokens or 0)
