@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, redirect_stdout
+from contextlib import AsyncExitStack, asynccontextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from openjev_core.cli.plugins import installed_types
@@ -60,11 +60,13 @@ async def serve_tools(url: str | None, model: str | None, settings: Settings, re
             "`openjev mcp` needs the package mcp, which is not installed; install openjev[mcp]"
         ) from error
     answers = answers_of_server(url, settings, model) if url is not None else answers_here(settings, registry)
-    async with answers as (name, answer):
+    async with AsyncExitStack() as stack:
+        with redirect_stdout(sys.stderr):  # what a plugin prints must not stand between messages
+            name, answer = await stack.enter_async_context(answers)
         server = mcp_server(registry, answer)
         async with stdio_server() as (reading, writing):
             complain(f"tools of {name} are ready on standard input and output")
-            with redirect_stdout(sys.stderr):  # what a question type prints must not stand between messages
+            with redirect_stdout(sys.stderr):
                 await server.run(reading, writing, server.create_initialization_options())
 
 

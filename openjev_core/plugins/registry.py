@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
@@ -201,7 +200,6 @@ def load_entry(source: Source) -> PluginEntry:
     entry = attrs.evolve(blocked_entry(source), status="failed", cause=source.fault)
     if source.fault is not None:
         return entry
-    alone = threading.active_count() == 1  # else a new thread may be that of other code
     try:
         with redirect_stdout(sys.stderr):
             contributed = contributions_of(source.load())
@@ -209,10 +207,6 @@ def load_entry(source: Source) -> PluginEntry:
         raise
     except BaseException as error:  # noqa: BLE001 - also a SystemExit: a plugin may raise anything; it is recorded and shown
         return attrs.evolve(entry, cause=f"{source.target}: {raised(error)}")
-    lingering = [t.name for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]
-    if alone and lingering:
-        cause = f"{source.target}: it left threads running that keep the process from ending: {', '.join(lingering)}"
-        return attrs.evolve(entry, cause=f"{cause}; start them with daemon=True, or when they are needed")
     return attrs.evolve(entry, status="loaded", cause=None, **contributed)
 
 

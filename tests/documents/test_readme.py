@@ -166,16 +166,3 @@ def test_the_table_of_settings_is_complete_and_true():
         for field in setting_fields()
     ]
     assert expected == [line for line in README.splitlines() if line.startswith("| `OPENJEV_")]
-
-
-def test_every_link_inside_the_repository_leads_somewhere():
-    headings = {
-        re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").lower()).replace(" ", "-")
-        for line in README.splitlines()
-        if line.startswith("#")
-    }
-    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", README):
-        path, _, anchor = target.partition("#")
-        assert (ROOT / path).exists()
-        if not path:
-            assert anchor in headings
