@@ -13,8 +13,8 @@ from toy_model import ToyBackend
 from until import until
 
 from openjev_core import Settings, open_engine
-from openjev_core.address import Address
-from openjev_core.backends.services.opening import check_key
+from openjev_core.address import Address, Page
+from openjev_core.backends.services.opening import check_key, limits_of, model_of
 from openjev_core.backends.services.reader import ServiceLimits
 from openjev_core.engine.discovery import recognised
 from openjev_core.errors import AtCapacity, BackendError, BackendUnavailable, SettingsError, StartupError
@@ -264,6 +264,21 @@ async def test_cancelling_reaches_the_service():
             assert backend.cancelled
 
 
+class Pages:
+    """The pages of a service; it shows others to nobody."""
+
+    url = "http://pages"
+
+    def __init__(self, pages):
+        self.pages = pages
+
+    async def page(self, path):
+        if path not in self.pages:
+            raise StartupError("refuses the key")
+        body = self.pages[path]
+        return Page(200, body if isinstance(body, dict) else {})
+
+
 class TestHealth:
     """What ``/health`` asks of a service."""
 
@@ -313,6 +328,29 @@ class TestStart:
             async with open_engine(Settings(connect=url, engine="systemone", model="jev-1.0")):
                 pass
         assert ["jev-1.0"] == [sent["model"] for sent in heard if sent]
+
+    @pytest.mark.parametrize(
+        ("page", "asked"),
+        [
+            ({"data": [{"id": "one"}]}, "one"),
+            ({"models": [{"name": "two"}]}, "two"),
+            ({"data": [{"id": "other"}, {"id": "jev-latest"}]}, "jev-latest"),
+            ({"data": []}, "jev-latest"),
+            ({"data": [3, {"id": None}, {"id": ""}]}, "jev-latest"),
+            ([], "jev-latest"),
+        ],
+    )
+    async def test_the_listed_model_is_asked_for(self, page, asked):
+        assert asked == await model_of(Pages({"/v1/models": page}))
+
+    async def test_one_of_several_models_has_to_be_named(self):
+        several = {"data": [{"id": f"m{number}"} for number in range(12)]}
+        said = r"^OPENJEV_MODEL: the service at http://pages has several models: .*--model: m0, .*, m9, \.\.\.$"
+        with pytest.raises(SettingsError, match=said):
+            await model_of(Pages({"/v1/models": several}))
+
+    async def test_a_page_that_others_may_see_is_none(self):
+        assert {} == await limits_of(Pages({}))
 
     async def test_a_key_is_sent(self):
         with live_server(api_key=("secret",)) as server:

@@ -28,16 +28,17 @@ def service(real_sglang):
 
 def opened(service, engine="systemone", **settings):
     if engine == "systemone" and service.get("/v1/systemone").status_code == 404:
-        pytest.skip("this SGLang has no /v1/systemone: 0.5.23 has")
+        pytest.skip("this SGLang has no /v1/systemone: the Python front end of 0.5.23 has")
     key = service.headers.get("authorization", "Bearer ").removeprefix("Bearer ") or None
     asking = Settings(connect=str(service.base_url), engine=engine, backend_api_key=key, **settings)
     return open_engine(asking, registry=every_type())
 
 
 async def test_plain_questions_are_answered_as_a_plain_call_answers_them(service):
+    asking = opened(service)
     body = {"model": "jev-latest", "state": REQUEST["state"], "questions": REQUEST["questions"]}
     expected = service.post("/v1/systemone", json=body).raise_for_status().json()
-    async with opened(service) as engine:
+    async with asking as engine:
         found = await engine.evaluate(state=REQUEST["state"], questions=REQUEST["questions"])
     assert expected["model"] == found.model
     for name, answer in expected["answers"].items():

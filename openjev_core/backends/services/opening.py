@@ -27,7 +27,9 @@ PROBE = AskedReadout("noul", "Is the lamp on?", None, (0, 1), ("Yes", "No"))
 PROBE_TIMEOUT = 60.0
 """Seconds for the first answer: a service may have to load its model."""
 DEFAULT_MODEL = "jev-latest"
-"""The model that is asked for where a service lists none."""
+"""The model that is asked for where a service lists it, or none."""
+MOST_NAMED = 10
+"""Models of a service that a message names."""
 OK = 200
 
 
@@ -110,12 +112,23 @@ async def limits_of(address: Address) -> Mapping[str, int]:
 
 
 async def model_of(address: Address) -> str:
-    """The first model that a service lists."""
+    """The model that a service lists.
+
+    Raises:
+        SettingsError: It lists several, of which it names none as the usual one.
+    """
     page = await page_of(address, "/v1/models")
     listed: Any = page.get("data") or page.get("models")
-    first = listed[0] if isinstance(listed, list) and listed else None
-    name = (first.get("id") or first.get("name")) if isinstance(first, dict) else None
-    return name if isinstance(name, str) and name else DEFAULT_MODEL
+    entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    names = [name for one in entries if isinstance(name := one.get("id") or one.get("name"), str) and name]
+    if DEFAULT_MODEL in names or not names:
+        return DEFAULT_MODEL
+    if len(names) > 1:
+        raise SettingsError(
+            f"OPENJEV_MODEL: the service at {address.url} has several models: say which one with --model: "
+            f"{', '.join(names[:MOST_NAMED])}{', ...' if len(names) > MOST_NAMED else ''}"
+        )
+    return names[0]
 
 
 def lowered(limits: Limits, stated: Mapping[str, int]) -> Limits:
