@@ -18,6 +18,7 @@ from openjev_core.cli.row_flags import (
     Url,
     check_apart,
     columns_from,
+    rows_file,
     run_path,
     takes_columns,
 )
@@ -49,11 +50,12 @@ def batch(
     a run that was stopped; no row is answered twice.
     """
     from openjev_core.datasets.checked_rows import check_questions  # noqa: PLC0415
-    from openjev_core.datasets.exports import check_export, export  # noqa: PLC0415
+    from openjev_core.datasets.exports import check_clashes, check_export, export  # noqa: PLC0415
     from openjev_core.datasets.records import answer_record  # noqa: PLC0415
     from openjev_core.datasets.rows import read_rows  # noqa: PLC0415
     from openjev_core.plugins.structuring import QuestionConverter  # noqa: PLC0415
 
+    data = rows_file(data)
     path = run_path(run, data, "batch")
     check_apart(DATA=data, **{"--run": path, "--out": out})
     if out is not None:
@@ -63,7 +65,10 @@ def batch(
     registry = installed_types(settings)
     rows = read_rows(data, columns)
     # A server may have types that are not installed here, and itself refuses questions that are not valid.
-    check_questions(rows, QuestionConverter(registry), known=None if url is None else frozenset(registry.types))
+    known = None if url is None else frozenset(registry.types)
+    shapes = check_questions(rows, QuestionConverter(registry), known=known)
+    if out is not None:
+        check_clashes(rows, shapes)
 
     async def answered() -> list[dict[str, Any]]:
         async with open_asker(url, settings, flags, registry, concurrency) as (asker, at_once):

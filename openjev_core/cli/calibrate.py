@@ -19,6 +19,7 @@ from openjev_core.cli.row_flags import (
     RunPath,
     check_apart,
     columns_from,
+    rows_file,
     run_path,
     takes_columns,
 )
@@ -87,6 +88,7 @@ def calibrate(
     from openjev_core.calibration import write_calibration  # noqa: PLC0415
     from openjev_core.cli.reports import print_calibration, show  # noqa: PLC0415
 
+    data = rows_file(data)
     path = run_path(run, data, "scores")
     check_apart(DATA=data, **{"--run": path, "--json": json_file, "--html": html, "--out": out})
     columns = columns_from(flags)

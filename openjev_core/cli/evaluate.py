@@ -18,6 +18,7 @@ from openjev_core.cli.row_flags import (
     Url,
     check_apart,
     columns_from,
+    rows_file,
     run_path,
     takes_columns,
 )
@@ -33,7 +34,11 @@ TARGETS = (0.9, 0.95)
 @takes_columns()
 def evaluate(
     data: Annotated[
-        Path | None, typer.Argument(metavar="[DATA]", help="Labelled rows as .jsonl, .csv, .tsv or .parquet.")
+        Path | None,
+        typer.Argument(
+            metavar="[DATA|-]",
+            help="Labelled rows as .jsonl, .csv, .tsv or .parquet; - for JSONL from standard input.",
+        ),
     ] = None,
     *,
     url: Url = None,
@@ -79,7 +84,7 @@ def evaluate(
     from openjev_core.cli.reports import print_comparison, print_evaluation, show  # noqa: PLC0415
     from openjev_core.datasets.checked_rows import check_rows  # noqa: PLC0415
     from openjev_core.datasets.comparing import compare_runs  # noqa: PLC0415
-    from openjev_core.datasets.exports import check_export, export  # noqa: PLC0415
+    from openjev_core.datasets.exports import check_clashes, check_export, export  # noqa: PLC0415
     from openjev_core.datasets.records import EvaluationRecorder  # noqa: PLC0415
     from openjev_core.datasets.reports import report_of  # noqa: PLC0415
     from openjev_core.datasets.rows import read_rows  # noqa: PLC0415
@@ -93,6 +98,7 @@ def evaluate(
         return
     if data is None:
         raise SettingsError("DATA is missing: a file of labelled rows, or --compare A B with the files of two runs")
+    data = rows_file(data)
     path = run_path(run, data, "eval")
     check_apart(DATA=data, **{"--run": path, "--json": json_file, "--html": html, "--out": out})
     if out is not None:
@@ -102,6 +108,8 @@ def evaluate(
     registry = installed_types(settings)
     converter, rows = QuestionConverter(registry), read_rows(data, columns)
     checked = check_rows(rows, converter, labelled=True)
+    if out is not None:
+        check_clashes(rows, {number: {name: q.shape for name, q in of.items()} for number, of in checked.items()})
 
     async def answered() -> tuple[dict[str, Any], list[dict[str, Any]], int]:
         async with open_asker(url, settings, flags, registry, concurrency) as (asker, at_once):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import inspect
+import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -18,7 +21,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 ROWS_PANEL = "What the rows hold"
 
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="Rows as .jsonl, .csv, .tsv or .parquet.")]
+Data = Annotated[
+    Path,
+    typer.Argument(metavar="DATA|-", help="Rows as .jsonl, .csv, .tsv or .parquet; - for JSONL from standard input."),
+]
 
 QuestionsFile = Annotated[
     Path | None,
@@ -185,16 +191,27 @@ def columns_from(flags: dict[str, Any]) -> Columns:
     )
 
 
+def rows_file(data: Path) -> Path:
+    """The file of rows; for ``-`` one that holds what standard input gave, until this process ends."""
+    if str(data) != "-":
+        return data
+    folder = TemporaryDirectory(prefix="openjev-")
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / "stdin.jsonl"
+    path.write_bytes(sys.stdin.buffer.read())
+    return path
+
+
 def run_path(given: Path | None, data: Path, command: str) -> Path:
     """The run's file: the one given, or one in this folder that is named after the data."""
     return given or Path(f"{data.stem}.{command}.jsonl")
 
 
 def check_apart(**files: Any) -> None:
-    """Refuse to write a file over another file of the same command.
+    """Refuse to write a file over another file of the same command, or into a folder that is not there.
 
     Raises:
-        SettingsError: Two of the paths are one file.
+        SettingsError: Two of the paths are one file, or a file's folder does not exist.
     """
     seen: dict[Path, str] = {}
     for name, file in files.items():
@@ -204,3 +221,6 @@ def check_apart(**files: Any) -> None:
         if place in seen:
             raise SettingsError(f"{seen[place]} and {name} are both {file}; they must be different files")
         seen[place] = name
+        # That of a run is made.
+        if name != "--run" and not place.parent.is_dir():
+            raise SettingsError(f"{name} {file}: cannot be written: there is no folder {file.parent}; make it first")

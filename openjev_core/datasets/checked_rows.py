@@ -64,8 +64,10 @@ def check_rows(rows: Sequence[Row], converter: QuestionConverter, *, labelled: b
     return checked
 
 
-def check_questions(rows: Sequence[Row], converter: QuestionConverter, *, known: Collection[str] | None = None) -> None:
-    """Check the questions of rows that have no labels.
+def check_questions(
+    rows: Sequence[Row], converter: QuestionConverter, *, known: Collection[str] | None = None
+) -> Mapping[int, Mapping[str, Shape]]:
+    """Check the questions of rows that have no labels, and tell the shapes of those that were checked, by row and id.
 
     Args:
         rows: The rows to check.
@@ -76,17 +78,20 @@ def check_questions(rows: Sequence[Row], converter: QuestionConverter, *, known:
         RequestError: As for :func:`check_rows`.
     """
     shapes = Shapes(converter)
+    found: dict[int, dict[str, Shape]] = {}
     problems: list[Problem] = []
     for row in rows:
+        of_row = found.setdefault(row.number, {})
         for question_id, wire in row.questions.items():
             named = wire.get("type") if isinstance(wire, dict) else None
             if known is not None and isinstance(named, str) and named not in known:
                 continue
             try:
-                shapes.check_question(row, question_id, wire)
+                of_row[question_id] = shapes.check_question(row, question_id, wire)
             except RequestError as error:
                 problems.extend(error.problems)
     raise_all(problems)
+    return found
 
 
 class Shapes:

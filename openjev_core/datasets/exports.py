@@ -11,12 +11,16 @@ from typing import Any
 
 from openjev_core.datasets.places import file_error, write_text
 from openjev_core.datasets.rows import Row
+from openjev_core.datasets.shapes import Shape
 from openjev_core.datasets.tables import needs_extra
 from openjev_core.errors import StartupError
 from openjev_core.json_document import compact
 
 FORMULA = re.compile(r"[=+\-@\t\r]")
 """First characters of a text that a spreadsheet runs as a formula."""
+
+EXTRA = ("x_order_spread", "x_label_mass", "x_calibration", "x_accept")
+"""What an answer may have beside its type's fields."""
 
 Cells = dict[str, Any]
 """Column to value, of one row that is written."""
@@ -36,6 +40,27 @@ def check_export(path: Path) -> None:
         needs_extra("polars", "Parquet files")
     if not path.parent.is_dir():
         raise StartupError(f"{path}: cannot be written: there is no folder {path.parent}")
+
+
+def check_clashes(rows: Sequence[Row], shapes: Mapping[int, Mapping[str, Shape]]) -> None:
+    """Check, before any row is answered, that no column of an export has the name of another.
+
+    Args:
+        rows: The rows of the data set.
+        shapes: Row number to the shapes of its questions by id; questions that are not known here are not checked.
+
+    Raises:
+        RequestError: An answer's column has the name of a column in the data, or of another answer's.
+    """
+    seen: set[tuple[Any, ...]] = set()
+    for row in rows:
+        of_row = shapes[row.number]
+        # Most data sets ask the same questions of every row.
+        key = (*row.fields, *((question_id, id(shape)) for question_id, shape in of_row.items()))
+        if key not in seen:
+            seen.add(key)
+            answers = {name: {**shape.answers[0], **dict.fromkeys(EXTRA)} for name, shape in of_row.items()}
+            _cells(row, {"answers": answers, "error": ""})
 
 
 def export(path: Path, rows: Sequence[Row], records: Mapping[int, Mapping[str, Any]], *, escape_formulas: bool) -> None:

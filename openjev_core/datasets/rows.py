@@ -118,8 +118,10 @@ def read_rows(path: Path, columns: Columns) -> list[Row]:
         StartupError: See :func:`~openjev_core.datasets.tables.read_records`.
     """
     records = read_records(path, columns.layout())
-    columns = columns.spelled_as(records[0].fields)
-    _check_mapping(path, records[0].fields, columns)
+    # Rows may lack labels, so one row alone does not tell which columns of them there are.
+    fields = dict.fromkeys(name for record in records for name in record.fields)
+    columns = columns.spelled_as(fields)
+    _check_mapping(path, fields, columns)
     _check_unread(records, columns)
     rows = [_row(number, record, columns) for number, record in enumerate(records, start=1)]
     _check_ids(rows)
@@ -188,7 +190,7 @@ def _row(number: int, record: Record, columns: Columns) -> Row:
     if "labels" in fields:
         labels = _object(record, "labels", {} if fields["labels"] is None else fields["labels"])
     else:
-        labels = {question: fields[column] for question, column in columns.labels.items()}
+        labels = {question: fields.get(column) for question, column in columns.labels.items()}
     # An empty CSV cell and a null both say that nobody labelled this one.
     labels = {question: label for question, label in labels.items() if label is not None and label != ""}
     if unknown := [question for question in labels if question not in questions]:

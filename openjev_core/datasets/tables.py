@@ -102,7 +102,7 @@ def read_records(path: Path, layout: Layout) -> list[Record]:
         raise file_error(path, f"cannot be read: {error.strerror or error}") from None
     if not records:
         raise file_error(path, "holds no rows")
-    _check_columns(records)
+    _check_columns(records, frozenset(layout.labels))
     return records
 
 
@@ -242,12 +242,15 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _check_columns(records: list[Record]) -> None:
+def _check_columns(records: list[Record], labels: frozenset[str]) -> None:
+    """Refuse rows of different fields. Labels may be missing: a row that nobody labelled has none to write."""
     expected = records[0].fields.keys()
     for record in records[1:]:
-        if missing := [name for name in expected if name not in record.fields]:
+        if record.fields.keys() == expected:
+            continue
+        if missing := [name for name in expected if name not in record.fields and name not in labels]:
             msg = f"missing; the first row has it, and all rows must have the same fields ({listed(expected)})"
             raise row_error(record.place, (missing[0],), msg)
-        if extra := [name for name in record.fields if name not in expected]:
+        if extra := [name for name in record.fields if name not in expected and name not in labels]:
             msg = f"the first row does not have this field, and all rows must have the same ({listed(expected)})"
             raise row_error(record.place, (extra[0],), msg)

@@ -162,3 +162,37 @@ def test_killed_half_way_nothing_is_lost_and_nothing_answered_twice(folder):
     assert 6 <= whole.count(b"\n") < 31
     assert run.read_bytes().startswith(whole)
     assert list(range(1, 31)) == sorted(record["row"] for record in records(run))
+
+
+@pytest.mark.usefixtures("toy")
+def test_rows_come_from_standard_input(openjev, folder):
+    rows = (folder / "data.jsonl").read_text()
+
+    result = openjev("batch", "-", "--out", "out.jsonl", input=rows)
+
+    assert 0 == result.exit_code, result.stderr
+    assert 30 == len((folder / "out.jsonl").read_text().splitlines())
+    assert 30 == len(records(folder / "stdin.batch.jsonl"))
+    # And the same command goes on with the same rows.
+    assert "30 of 30 rows were answered before" in told(openjev("batch", "-", input=rows))
+    assert "stdin.jsonl line 1" in told(openjev("batch", "-", input="no JSON"))
+
+
+@pytest.mark.parametrize("column", ["urgent.noul", "urgent.x_order_spread", "urgent.x_accept", "error"])
+def test_a_column_that_would_be_there_twice_is_told_before_a_row_is_answered(openjev, toy, folder, column):
+    row = {"state": "Now!", "questions": QUESTIONS, column: "mine"}
+    (folder / "data.jsonl").write_text(json.dumps(row) + "\n")
+
+    result = openjev("batch", "data.jsonl", "--out", "out.csv")
+
+    assert 2 == result.exit_code
+    assert f"the export would have the column {column!r} twice; rename the data's column" in told(result)
+    assert not (folder / "data.batch.jsonl").exists()
+
+
+@pytest.mark.parametrize("flag", ["--out", "--html", "--json"])
+def test_a_folder_that_is_not_there_is_told_before_a_row_is_answered(openjev, toy, folder, flag):
+    result = openjev("eval", "data.jsonl", flag, "reports/file.csv")
+
+    assert 2 == result.exit_code
+    assert f"{flag} reports/file.csv: cannot be written: there is no folder reports; make it first" in told(result)

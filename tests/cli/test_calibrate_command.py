@@ -132,8 +132,9 @@ def test_too_few_labels_are_refused_before_a_row_is_read(openjev, data, flags, w
 def test_a_file_that_cannot_be_written_is_told(openjev, data):
     result = openjev("calibrate", data, "--out", "missing/c.json")
 
-    assert 1 == result.exit_code
-    assert "missing/c.json: cannot be written: No such file" in told(result)
+    assert 2 == result.exit_code
+    assert "--out missing/c.json: cannot be written: there is no folder missing" in told(result)
+    assert [data] == list(data.parent.iterdir())
 
 
 @pytest.mark.usefixtures("toy")

@@ -296,3 +296,46 @@ def test_what_is_no_run_is_not_compared(openjev, tmp_path, monkeypatch, content)
 
     assert 2 == result.exit_code
     assert "a.jsonl" in told(result)
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("unlabelled", [0, 5])
+def test_rows_that_nobody_labelled_have_no_labels_to_write(openjev, data, unlabelled):
+    """The first row among them: one row does not tell which fields the others have."""
+    entries = rows()
+    del entries[unlabelled]["labels"]
+    data.write_text(lines(entries))
+
+    result = openjev("eval", "data.jsonl", "--json", "-")
+
+    assert 0 == result.exit_code, result.stderr
+    report = json.loads(result.stdout)
+    assert (12, {"asked": 36, "labelled": 33}) == (report["rows"]["answered"], report["questions"])
+
+
+@pytest.mark.usefixtures("toy")
+def test_labelled_rows_come_from_standard_input(openjev, data, tmp_path):
+    result = openjev("eval", "-", "--json", "-", input=lines(rows()))
+
+    assert 0 == result.exit_code, result.stderr
+    assert hashlib.sha256(data.read_bytes()).hexdigest() == json.loads(result.stdout)["made"]["sha256 of the data"]
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_promise_is_made_and_held_against_fresh_rows(openjev, data, tmp_path):
+    """On the command line and over HTTP: the toy knows nothing, so nothing is accepted."""
+    data.write_text(lines(rows(240)))
+    result = openjev("calibrate", data, "--out", "c.json", "--guarantee", "0.9", "--guarantee-confidence", "0.8")
+    assert 0 == result.exit_code, result.stderr
+    assert "accepted: 0.9 of the answers right, with 0.8 confidence" in result.stdout
+    promise = json.loads((tmp_path / "c.json").read_text())["promise"]
+    assert (0.9, 0.8, 3) == (promise["share"], promise["confidence"], len(promise["questions"]))
+
+    result = openjev("eval", data, "--run", "e.jsonl", "--calibration", "c.json", "--json", "-", "--no-reorder")
+
+    found = json.loads(result.stdout)["promise"]
+    assert (0.9, 0.8) == (found["share"], found["confidence"])
+    assert {"team": 240, "urgent": 240, "anger": 240} == {one["name"]: one["answers"] for one in found["questions"]}
+    with live_server(calibration="c.json") as server:
+        over_http = openjev("eval", data, "--url", server.url, "--run", "h.jsonl", "--json", "-", "--no-reorder")
+    assert found == json.loads(over_http.stdout)["promise"]

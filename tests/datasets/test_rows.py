@@ -143,7 +143,7 @@ def test_a_missing_library_says_how_to_get_it(write, monkeypatch):
         ("data.csv", 'state\n"open\n', "data.csv: line 2 is no CSV"),
         ("data.csv", "a,a\n1,2\n", "data.csv: the header has these columns twice: a"),
         ("data.csv", "state,questions\nx\n", "data.csv line 2: expected 2 columns as in the header, found 1"),
-        ("data.jsonl", [row(), {"state": "x", "questions": QUESTIONS}], "data.jsonl line 2: labels: missing"),
+        ("data.jsonl", [row(), {"state": "x", "labels": {}}], "data.jsonl line 2: questions: missing"),
         ("data.jsonl", [row(), row(extra=1)], "data.jsonl line 2: extra: the first row does not have this field"),
         ("data.jsonl", [{"text": "x"}], "data.jsonl: has no column 'state'; it has: text"),
         ("data.jsonl", [{"state": "x"}], "data.jsonl: has no column 'questions'"),
