@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 
 from openjev_core.address import Address
@@ -11,6 +12,8 @@ from openjev_core.settings import Settings
 
 IN_PROCESS = "llama.cpp"
 """The engine that is opened where the settings name neither an engine nor an address."""
+RECOGNISE_TIMEOUT = 60.0
+"""Seconds in which an engine has to say whether it recognises a server: a few pages, each of some seconds at most."""
 
 
 async def find_engine(
@@ -60,11 +63,14 @@ async def recognised(address: Address, engines: Iterable[EngineType]) -> tuple[E
     connecting = sorted((one for one in engines if one.recognise is not None), key=lambda one: one.fallback)
     for engine in connecting:
         try:
-            how = await engine.recognise(address) if engine.recognise is not None else None
+            async with asyncio.timeout(RECOGNISE_TIMEOUT) as limit:
+                how = await engine.recognise(address) if engine.recognise is not None else None
         except OpenJevError:
             raise
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything; another may recognise the server
-            address.tried.append(f"{engine.name} (recognise raised {type(error).__name__}: {error})")
+            hung = f"did not end within {RECOGNISE_TIMEOUT:g} s"
+            why = hung if limit.expired() else f"raised {type(error).__name__}: {error}"
+            address.tried.append(f"{engine.name} (recognise {why})")
             continue
         if how is not None:
             return engine, how

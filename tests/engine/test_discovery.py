@@ -8,11 +8,13 @@ import socket
 from contextlib import asynccontextmanager
 
 import pytest
+from attrs import evolve
 from live_server import live_server
 
 from openjev_core import Settings, StartupError, open_engine
 from openjev_core import address as address_module
 from openjev_core.address import Address
+from openjev_core.engine import discovery
 from openjev_core.engine.discovery import recognised
 from openjev_core.plugins.registry import load_registry
 
@@ -138,6 +140,29 @@ async def test_a_service_is_found_by_its_route(name):
 async def test_a_server_of_both_wires_is_asked_by_the_one_that_says_more():
     async with answering({"/v1/systemone": (405, {}), "/v1/decisions": (405, {})}) as url:
         assert ("systemone", "GET /v1/systemone (405)") == await find(url)
+
+
+async def test_an_engine_that_cannot_say_harms_no_other(monkeypatch):
+    monkeypatch.setattr(discovery, "RECOGNISE_TIMEOUT", 0.2)
+
+    async def hangs(address):
+        await asyncio.Event().wait()
+
+    async def raises(address):
+        raise ZeroDivisionError("no page")
+
+    sglang = next(engine for engine in ENGINES if engine.name == "sglang")
+    bad = [evolve(sglang, name=recognise.__name__, recognise=recognise) for recognise in (hangs, raises)]
+    async with answering({"/model_info": (200, {"model_path": "m"})}) as url, Address(url, None) as address:
+        engine, how = await recognised(address, [*bad, sglang])
+        assert ("sglang", "GET /model_info") == (engine.name, how)
+    async with answering({}) as url, Address(url, None) as address:
+        with pytest.raises(StartupError) as refused:
+            await recognised(address, [*bad, sglang])
+    tried = (
+        "tried hangs (recognise did not end within 0.2 s), raises (recognise raised ZeroDivisionError: no page), GET /"
+    )
+    assert tried in str(refused.value)
 
 
 async def test_a_page_that_never_comes_is_given_up(monkeypatch):
