@@ -10,9 +10,7 @@ name those that are more than two points below it by more than the noise of the 
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import platform
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -30,19 +28,20 @@ ROWS = (5, 10, 20, 50, 200, 1000)
 QUESTIONS = (1, 3, 10)
 POPULATION = 1_000_000
 NOMINAL, WITHIN = 0.95, 0.02
-MODELS = {"good": 4.0, "middling": 1.5}
-"""How far apart the states of yes and of no are: accuracies of about 95% and 80%."""
+MODELS = {"good": (6.0, 0.15), "middling": (1.5, 0.7)}
+"""How far apart the states of yes and of no are, and how large the model's mistakes are."""
 
 SHOWN = ("accuracy", "macro_f1", "auroc", "log_loss", "brier", "ece", "adaptive_ece")
 
 
-def drawn(chance: np.random.Generator, rows: int, each: int, apart: float) -> tuple[Items, Items]:
+def drawn(chance: np.random.Generator, rows: int, each: int, model: str) -> tuple[Items, Items]:
     """The same questions answered by two models, of which the second is a little better."""
+    apart, widest = MODELS[model]
     row = np.repeat(np.arange(rows), each)
     truth = np.repeat(chance.normal(0, 1, rows), each) + chance.normal(0, 1, rows * each) - 0.7
     label = chance.random(rows * each) < expit(apart * truth)
     answers = []
-    for noise in (0.7, 0.5):
+    for noise in (widest, 0.7 * widest):
         mistake = np.repeat(chance.normal(0, noise, rows), each) + chance.normal(0, noise, rows * each)
         answers.append(items(row, label, expit(1.3 * apart * (truth + mistake))))
     return answers[0], answers[1]
@@ -75,7 +74,7 @@ def simulated(
     (rows, each), given, held = size, [0, 0], [0, 0]
     chance = np.random.default_rng([rows, each, len(model)])
     for _ in range(runs):
-        first, second = drawn(chance, rows, each, MODELS[model])
+        first, second = drawn(chance, rows, each, model)
         for place, found in enumerate((measure.estimate(first), measure.difference(first, second))):
             if found.low is not None:
                 given[place] += 1
@@ -96,8 +95,8 @@ def main() -> None:
     arguments = parser.parse_args()
     cells = []
     with threadpool_limits(limits=1):
-        for model, apart in MODELS.items():
-            first, second = drawn(np.random.default_rng(0), POPULATION, 1, apart)
+        for model in MODELS:
+            first, second = drawn(np.random.default_rng(0), POPULATION, 1, model)
             print(f"{model} model: accuracy {first.correct.mean():.3f}, and {second.correct.mean():.3f} of the other")
             for measure in (one for one in MEASURES if one.name in SHOWN):
                 values = measure.of(first), measure.of(second)
@@ -111,8 +110,25 @@ def main() -> None:
     print(f"{sum(one['coverage'] is not None for one in cells)} kinds of intervals, {len(outside)} of them below 93%")
     show(outside)
     RESULTS.mkdir(exist_ok=True)
-    content = {"runs": arguments.runs, "machine": platform.machine(), "cells": cells}
-    (RESULTS / "coverage.json").write_text(json.dumps(content, indent=1) + "\n")
+    (RESULTS / "coverage.md").write_text(table(cells, arguments.runs))
+
+
+def table(cells: list[dict[str, Any]], runs: int) -> str:
+    """The cells in Markdown, a column for each number of questions a row."""
+    lines = [
+        f"The share of intervals that hold the truth, of {runs} data sets each; in brackets the share of those",
+        "that get one, where not all do. Written by `tests/bench/coverage.py`.",
+        "",
+        "| measure | of | model | rows | " + " | ".join(f"{each} a row" for each in QUESTIONS) + " |",
+        "| --- " * (4 + len(QUESTIONS)) + "|",
+    ]
+    found: dict[tuple[Any, ...], list[str]] = {}
+    for one in cells:
+        held = "none" if one["coverage"] is None else f"{one['coverage']:.3f}"
+        given = "" if one["given"] in {0, 1} else f" ({one['given']:.0%})"
+        found.setdefault((one["measure"], one["of"], one["model"], one["rows"]), []).append(held + given)
+    lines += ["| " + " | ".join([*map(str, key), *values]) + " |" for key, values in found.items()]
+    return "\n".join(lines) + "\n"
 
 
 def show(cells: list[dict[str, Any]]) -> None:
