@@ -84,6 +84,8 @@ class Acceptance:
     """From which probability on the answers to one question are accepted.
 
     Attributes:
+        type: The question's type.
+        text: The words of its first readout, shortened; for people.
         threshold: On the product, over the question's readouts, of the most probable option's probability; ``None``
             where none can be promised.
         words: What it rests on, for people.
@@ -93,6 +95,8 @@ class Acceptance:
             reach.
     """
 
+    type: str
+    text: str
     threshold: float | None
     words: str
     rows: int

@@ -74,6 +74,12 @@ def print_evaluation(report: Mapping[str, Any]) -> None:
         for one in report["flips"]:
             table.add_row(one["options"], one["order"], str(one["count"]), interval(one["rate"]))
         out.print(table)
+    if report["calibrated"]:
+        parts = report["calibrated"]
+        out.print(
+            f"\nCalibration: {parts['question']} answers by what was fitted on their question, {parts['type']} by what "
+            f"was fitted on their type, {parts['none']} by none."
+        )
     if report["label_mass"]:
         mass = report["label_mass"]
         out.print(
@@ -170,14 +176,14 @@ def print_calibration(report: Mapping[str, Any]) -> None:
         console().print(Text(kept))
         _print_before_after(group["measures"])
     if report["promise"]:
-        _print_acceptance(report["promise"], {group["digest"]: group["question"] for group in report["groups"]})
+        _print_acceptance(report["promise"])
 
 
-def _print_acceptance(promise: Mapping[str, Any], questions: Mapping[str, str]) -> None:
+def _print_acceptance(promise: Mapping[str, Any]) -> None:
     _heading(f"accepted: {promise['share']:.4g} of the answers right, with {promise['confidence']:.4g} confidence")
     table = _table("question", "accepted are answers of")
-    for digest, one in promise["questions"].items():
-        table.add_row(Text(shown(questions.get(digest, digest))), one["words"])
+    for one in promise["questions"].values():
+        table.add_row(Text(shown(f"{one['type']} {one['text']!r}")), one["words"])
     console().print(table)
 
 

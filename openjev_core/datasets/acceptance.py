@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from openjev_core.calibration import Acceptance, Calibration, Promise
-from openjev_core.datasets.calibrations import LabelledQuestion
+from openjev_core.datasets.calibrations import LONGEST_TEXT, LabelledQuestion
 from openjev_core.datasets.guarantees import promised
 from openjev_core.datasets.shapes import answer_of
 from openjev_core.distribution import ConfidenceFormula, average_orders, confidence
@@ -39,6 +39,7 @@ def acceptance(  # noqa: PLR0917 - what an answer depends on, and what is promis
         PluginError: A reducer broke its contract.
     """
     found: dict[str, list[tuple[int, float, bool]]] = {}
+    named: dict[str, tuple[str, str]] = {}
     for question in questions:
         distributions = distributions_of(question, calibration, formula)
         question_type, structured = converter.question(question.checked.wire)
@@ -46,11 +47,13 @@ def acceptance(  # noqa: PLR0917 - what an answer depends on, and what is promis
         probability = math.prod([max(distribution.probabilities) for distribution in distributions])
         label = question.checked.label
         wrong = question.checked.shape.predicted(answer, label) != label
-        found.setdefault(question_digest(question.names), []).append((question.row, probability, wrong))
+        digest, shape = question_digest(question.names), question.checked.shape
+        found.setdefault(digest, []).append((question.row, probability, wrong))
+        named[digest] = shape.type, shape.readouts[0].text[:LONGEST_TEXT]
     return Promise(
         share=share,
         confidence=sure,
-        questions={digest: _acceptance(answers, share, sure) for digest, answers in found.items()},
+        questions={digest: _acceptance(named[digest], answers, share, sure) for digest, answers in found.items()},
     )
 
 
@@ -70,10 +73,14 @@ def distributions_of(
     return distributions
 
 
-def _acceptance(answers: Sequence[tuple[int, float, bool]], share: float, sure: float) -> Acceptance:
+def _acceptance(
+    name: tuple[str, str], answers: Sequence[tuple[int, float, bool]], share: float, sure: float
+) -> Acceptance:
     rows, probability, wrong = (np.array(column) for column in zip(*answers, strict=True))
     found = promised(probability, wrong, rows, share, sure)
     return Acceptance(
+        type=name[0],
+        text=name[1],
         threshold=found.threshold,
         words=found.words,
         rows=found.answers,

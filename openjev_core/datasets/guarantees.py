@@ -72,7 +72,7 @@ class Threshold:
                 f"{self.wrong} of the {self.kept} kept are wrong"
             )
         if self.more is None:
-            return "not with this model: at every threshold too many are wrong"
+            return f"not with this model, as far as {self.answers} rows tell: at every threshold too many are wrong"
         return f"not with these {self.answers} rows; about {self.more} more"
 
 

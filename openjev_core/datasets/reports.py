@@ -84,6 +84,7 @@ def report_of(
         "mistakes": surest_mistakes(labelled, {r.number: r.state for r in rows}, {r.number: r.id for r in rows}),
         "flips": flips(judged),
         "label_mass": label_mass(records),
+        "calibrated": calibrated(records),
         "cost": cost(records),
         "method": METHOD,
     }
@@ -189,6 +190,17 @@ def label_mass(records: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
     if not found:
         return None
     return {"mean": float(np.mean(found)), **{f"p{p}": float(np.quantile(found, p / 100)) for p in (5, 50)}}
+
+
+def calibrated(records: Sequence[Mapping[str, Any]]) -> dict[str, int] | None:
+    """How many answers got which part of a calibration; ``None`` where none is applied."""
+    parts = Counter(
+        answer["x_calibration"]
+        for record in records
+        for answer in record.get("answers", {}).values()
+        if "x_calibration" in answer
+    )
+    return {part: parts[part] for part in ("question", "type", "none")} if parts else None
 
 
 def cost(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -328,12 +328,15 @@ def test_a_promise_is_made_and_held_against_fresh_rows(openjev, data, tmp_path):
     result = openjev("calibrate", data, "--out", "c.json", "--guarantee", "0.9", "--guarantee-confidence", "0.8")
     assert 0 == result.exit_code, result.stderr
     assert "accepted: 0.9 of the answers right, with 0.8 confidence" in result.stdout
+    assert "noul 'Urgent?'" in result.stdout
     promise = json.loads((tmp_path / "c.json").read_text())["promise"]
     assert (0.9, 0.8, 3) == (promise["share"], promise["confidence"], len(promise["questions"]))
 
     result = openjev("eval", data, "--run", "e.jsonl", "--calibration", "c.json", "--json", "-", "--no-reorder")
 
-    found = json.loads(result.stdout)["promise"]
+    report = json.loads(result.stdout)
+    assert {"question": 720, "type": 0, "none": 0} == report["calibrated"]
+    found = report["promise"]
     assert (0.9, 0.8) == (found["share"], found["confidence"])
     assert {"team": 240, "urgent": 240, "anger": 240} == {one["name"]: one["answers"] for one in found["questions"]}
     with live_server(calibration="c.json") as server:

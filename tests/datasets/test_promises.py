@@ -42,7 +42,7 @@ def test_what_no_rows_can_promise_is_told():
     found = promised(np.full(200, 0.9), np.arange(200) % 4 == 0, np.arange(200), 0.95, 0.9)
 
     assert (None, None) == (found.threshold, found.more)
-    assert found.words == "not with this model: at every threshold too many are wrong"
+    assert found.words == "not with this model, as far as 200 rows tell: at every threshold too many are wrong"
 
 
 def test_ten_copies_of_a_row_are_one_row():
