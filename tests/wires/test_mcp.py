@@ -224,7 +224,7 @@ def test_faults_are_the_tools_errors_and_tell_no_address():
 
         asyncio.run(run("the backend does not answer; send the request again shortly"))
         backend.error = ZeroDivisionError("secret")
-        asyncio.run(run("internal error; the server's log has it"))
+        asyncio.run(run("the engine broke its contract: reading raised ZeroDivisionError"))
 
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "decide", "arguments": DECIDE}}
