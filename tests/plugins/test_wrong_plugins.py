@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager, suppress
+from functools import cache
 
 import pytest
 from plugin_distribution import WORKING, install
 from typer.testing import CliRunner
 from wrong_plugins import WRONG
 
-from openjev_core import RequestError, Settings, load_registry
+from openjev_core import RequestError, Settings, load_registry, prompt_model
 from openjev_core.cli.app import app
+from openjev_core.engine.engine import engine_for
 from openjev_core.testing import tokenizers
-from openjev_core.testing.scripted import ScriptedTokenizer, engine_on, scripted_model
+from openjev_core.testing.scripted import ScriptedTokenizer, scripted_model
 
 pytestmark = pytest.mark.anyio
 
@@ -62,9 +64,15 @@ async def test_a_wrong_plugin_is_told_and_the_other_types_answer(site, wrong):
     assert pytest.approx(0.5) == evaluation.answers["noul"]["noul"]
 
 
+@cache
+def model_with(labels):
+    """The model, proven once for each set of labels: that takes longer than all else here."""
+    return prompt_model(scripted_model(), Settings(), labels)
+
+
 async def evaluated(registry):
     """Both questions answered as far as they can be; the coin is left out where it is refused, or none is served."""
-    engine = engine_on(scripted_model(), Settings(), registry)
+    engine = engine_for(model_with(registry.labels), Settings(), registry)
     if "coin" in engine.registry.types:
         with suppress(RequestError):
             return await engine.evaluate(state="", questions=QUESTIONS, partial=True)
