@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from openjev_core.decisions_input import input_of
 from openjev_core.errors import Problem, RequestError
 from openjev_core.json_document import compact
 from openjev_core.plugins.problems import mismatch
-
-PLAIN_ROLES = frozenset({"system", "developer", "user", "assistant"})
 
 INSTRUCTIONS = {
     "choice": "Which choice describes the input best?",
@@ -30,6 +29,8 @@ def decisions_request(document: Mapping[str, Any], model: str) -> dict[str, Any]
     asked = document.get("questions")
     if not isinstance(asked, dict) or "state" not in document:
         raise RequestError.at((), "expected a request with a state and an object of questions")
+    if not isinstance(document["state"], (str, dict, list)):
+        raise mismatch("a string, an object or an array", document["state"]).under("state")
     questions: list[dict[str, Any]] = []
     problems: list[Problem] = []
     for question_id, question in asked.items():
@@ -40,30 +41,7 @@ def decisions_request(document: Mapping[str, Any], model: str) -> dict[str, Any]
     if problems:
         raise RequestError(problems)
     more = {name: value for name, value in document.items() if name.startswith("x_")}
-    return {"model": model, "input": decisions_input(document["state"]), "questions": questions, **more}
-
-
-def decisions_input(state: Any) -> str | list[dict[str, Any]]:
-    """A state as input: a text as it is, a chat of texts as its messages, anything else whole as JSON.
-
-    Raises:
-        RequestError: It is none.
-    """
-    if isinstance(state, str):
-        return state
-    if not isinstance(state, (dict, list)):
-        raise mismatch("a string, an object or an array", state).under("state")
-    messages = state["messages"] if isinstance(state, dict) and state.keys() == {"messages"} else state
-    if isinstance(messages, list) and messages and all(map(is_plain_message, messages)):
-        return [{"type": "message", **message} for message in messages]
-    return [{"type": "message", "role": "user", "content": [{"type": "input_json", "data": state}]}]
-
-
-def is_plain_message(item: Any) -> bool:
-    """Whether something is a message with a role that this wire has and with nothing but a text."""
-    if not isinstance(item, dict) or item.keys() != {"role", "content"}:
-        return False
-    return item["role"] in PLAIN_ROLES and isinstance(item["content"], str)
+    return {"model": model, "input": input_of(document["state"]), "questions": questions, **more}
 
 
 def decisions_question(question: Any) -> dict[str, Any]:

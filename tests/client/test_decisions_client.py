@@ -58,10 +58,6 @@ def test_a_question_becomes_one_of_this_wire(question, expected):
     assert {"model": "m", "input": "x", "questions": [expected], "x_orders": "full"} == request
 
 
-def as_json(value):
-    return [{"type": "message", "role": "user", "content": [{"type": "input_json", "data": value}]}]
-
-
 CHAT = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}]
 ITEMS = [{"type": "message", **message} for message in CHAT]
 
@@ -70,13 +66,13 @@ ITEMS = [{"type": "message", **message} for message in CHAT]
     ("state", "expected"),
     [
         ("", ""),
-        ({"a": 1}, as_json({"a": 1})),
-        ([], as_json([])),
+        ({"a": 1}, '{"a":1}'),
+        ([], "[]"),
         (CHAT, ITEMS),
         ({"messages": CHAT}, ITEMS),
-        ([{"role": "tool", "content": "x"}], as_json([{"role": "tool", "content": "x"}])),
-        ([{**CHAT[1], "name": "Ann"}], as_json([{**CHAT[1], "name": "Ann"}])),
-        ([{"role": "user", "content": None}], as_json([{"role": "user", "content": None}])),
+        ([{"role": "tool", "content": "é"}], '[{"role":"tool","content":"é"}]'),
+        ([{**CHAT[1], "name": "A"}], '[{"role":"user","content":"Hi","name":"A"}]'),
+        ([{"role": "user", "content": None}], '[{"role":"user","content":null}]'),
     ],
 )
 def test_a_state_becomes_input(state, expected):

@@ -7,12 +7,11 @@ from typing import Any
 
 from openjev_core.backends.services.asked import AskedReadout
 from openjev_core.backends.services.wire import Answered, count, label_mass, member
+from openjev_core.decisions_input import input_of
 from openjev_core.errors import BackendError
-from openjev_core.json_document import compact
 from openjev_core.question import content_text
 from openjev_core.reader import OrderReading
 
-ROLES = frozenset({"system", "developer", "user", "assistant"})
 KINDS = {"noul": "predicate", "choice": "choice", "score": "score"}
 GENERAL = "Which option describes the material best?"
 """What is asked where a question has no instructions, which this wire requires."""
@@ -45,26 +44,6 @@ class Decisions:
             output_tokens=count(usage, "output_tokens", service),
             cached_tokens=cached if type(cached) is int and cached >= 0 else None,
         )
-
-
-def input_of(state: Any) -> str | list[dict[str, Any]]:
-    """A state as this wire's input: a chat of plain turns as messages, anything else as text."""
-    if isinstance(state, str):
-        return state
-    turns = state["messages"] if isinstance(state, dict) and set(state) == {"messages"} else state
-    if isinstance(turns, list) and turns and all(map(is_plain_turn, turns)):
-        return [{"type": "message", **turn} for turn in turns]
-    return compact(state)
-
-
-def is_plain_turn(turn: Any) -> bool:
-    """Whether a member of a state is a message of a role and a text alone."""
-    return (
-        isinstance(turn, dict)
-        and set(turn) == {"role", "content"}
-        and turn["role"] in ROLES
-        and isinstance(turn["content"], str)
-    )
 
 
 def question(name: str, asked: AskedReadout) -> dict[str, Any]:
