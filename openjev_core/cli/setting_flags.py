@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import attrs
 import typer
@@ -70,20 +71,25 @@ def takes_settings(without: Collection[str] = ()) -> Callable[[F], F]:
     return decorate
 
 
-def flag_of(field: attrs.Attribute[Any]) -> inspect.Parameter:
-    """A setting's flag, as a parameter that typer understands. Values stay text, which the settings parse."""
+def flag_of(field: attrs.Attribute[Any], name: str | None = None, panel: str = PANEL) -> inspect.Parameter:
+    """A setting's flag, as a parameter that typer understands. Values stay text, which the settings parse.
+
+    Args:
+        field: The setting's field.
+        name: The setting's name, where it is not the field's.
+        panel: Where ``--help`` lists it.
+    """
+    name = name or field.name
     boolean = is_boolean(field)
     option = typer.Option(
-        declaration(field.name, boolean=boolean),
+        declaration(name, boolean=boolean),
         metavar=None if boolean else "TEXT",
-        help=meaning_of(field.name, field),
+        help=meaning_of(name, field),
         show_default=False,
-        rich_help_panel=PANEL,
+        rich_help_panel=panel,
     )
     kind: Any = bool | None if boolean else str | None
-    return inspect.Parameter(
-        field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option]
-    )
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])
 
 
 def is_boolean(field: attrs.Attribute[Any]) -> bool:
@@ -102,26 +108,24 @@ def meaning_of(name: str, field: attrs.Attribute[Any]) -> str:
     return f"{field.metadata['meaning']} ({variable(name)}; default: {default_text(field.default)})"
 
 
-def add_engine_flags(command: Any, engines: Mapping[str, EngineType]) -> None:
-    """Give a command, as typer has made it, flags for the engines' own settings."""
-    from typer.core import TyperOption  # noqa: PLC0415 - typer's own, beside the flags that it makes
+def with_engine_flags(command: F, engines: Mapping[str, EngineType]) -> F:
+    """A command that has flags for the engines' own settings too; the same one where they have none."""
+    signature = inspect.signature(command, eval_str=True)
+    flags = [
+        flag_of(field, name, f"Settings of the engine {engine.name}")
+        for engine in engines.values()
+        for name, field in engine.own_fields.items()
+        if name not in signature.parameters and not field.metadata["secret"]
+    ]
+    if not flags:
+        return command
 
-    known = {parameter.name for parameter in command.params}
-    for engine in engines.values():
-        for name, field in engine.own_fields.items():
-            if name in known or field.metadata["secret"]:
-                continue
-            boolean = is_boolean(field)
-            option = TyperOption(
-                param_decls=[declaration(name, boolean=boolean)],
-                type=bool if boolean else str,
-                is_flag=boolean or None,
-                default=None,
-                metavar=None if boolean else "TEXT",
-                help=meaning_of(name, field),
-                rich_help_panel=f"Settings of the engine {engine.name}",
-            )
-            command.params.append(option)
+    @functools.wraps(command)
+    def flagged(**values: Any) -> None:
+        command(**values)
+
+    flagged.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *flags])  # type: ignore[attr-defined]  # typer reads it
+    return cast("F", flagged)
 
 
 def default_text(value: Any) -> str:

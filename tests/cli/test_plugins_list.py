@@ -113,7 +113,7 @@ def test_a_plugins_command_runs_and_is_listed(openjev, adding):
     assert 2 == openjev("flop").exit_code
 
 
-def unknown_annotation(sides: complex) -> None:
+def unknown_annotation(sides: list[list[int]]) -> None:
     """Nothing that a flag could be."""
 
 
