@@ -48,7 +48,10 @@ async def connected_service(start: EngineStart, wire: Wire) -> AsyncIterator[Mod
     name = f"the {wire.name} service at {address.url}"
     limits = await limits_of(address)
     client = ServiceClient(
-        HttpClient(name, address.url, settings.backend_api_key), wire, settings.model or await model_of(address)
+        # Its address stays out of what clients are told.
+        HttpClient(f"the {wire.name} service", address.url, settings.backend_api_key),
+        wire,
+        settings.model or await model_of(address),
     )
     try:
         try:
