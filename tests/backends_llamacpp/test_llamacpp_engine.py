@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from openjev_core.backends.llamacpp import embedded, open_llamacpp
+from openjev_core.backends.llamacpp import embedded
 from openjev_core.backends.llamacpp.embedded import start_embedded
+from openjev_core.backends.llamacpp.model import open_llamacpp
 from openjev_core.backends.protocol import Branch
 from openjev_core.errors import BackendUnavailable, StartupError
 from openjev_core.settings import Settings

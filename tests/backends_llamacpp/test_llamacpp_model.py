@@ -10,9 +10,10 @@ from importlib.metadata import version
 import httpx
 import pytest
 
-from openjev_core.backends.llamacpp import demo_model_path, model_file, open_llamacpp
+from openjev_core.backends.llamacpp import model_file
 from openjev_core.backends.llamacpp.client import LlamaCppClient
-from openjev_core.backends.llamacpp.model import read_props, wait_until_loaded
+from openjev_core.backends.llamacpp.model import open_llamacpp, read_props, wait_until_loaded
+from openjev_core.backends.llamacpp.model_file import demo_model_path
 from openjev_core.backends.protocol import Branch, ChatTemplate
 from openjev_core.errors import BackendError, StartupError
 from openjev_core.settings import Settings

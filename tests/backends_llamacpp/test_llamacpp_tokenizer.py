@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from openjev_core.backends.llamacpp import LlamaCppTokenizer, open_llamacpp
 from openjev_core.backends.llamacpp.client import Vocabulary
-from openjev_core.backends.llamacpp.tokenizer import control_tokens_from_server, without_plain_text
+from openjev_core.backends.llamacpp.model import open_llamacpp
+from openjev_core.backends.llamacpp.tokenizer import LlamaCppTokenizer, control_tokens_from_server, without_plain_text
 from openjev_core.errors import BackendError, BackendUnavailable
 from openjev_core.settings import Settings
 

@@ -58,7 +58,7 @@ def test_the_table_shows_every_question_with_its_bars(openjev, file):
     assert f"{body['answers']['team']['probabilities']['billing']:.1%}" in result.stdout
     assert f"{body['answers']['urgent']['noul']:.1%}" in result.stdout
     assert "2 furious" in result.stdout
-    assert "toy/Toy-1: prepare" in result.stdout
+    assert "toy/Toy-1: queue" in result.stdout
     assert "is no classifier" in result.stdout
 
 

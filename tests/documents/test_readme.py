@@ -18,7 +18,7 @@ from openjev_process import clean_environment
 from typer.testing import CliRunner
 
 from openjev_core.api.serving import process
-from openjev_core.backends.llamacpp import demo_model_path
+from openjev_core.backends.llamacpp.model_file import demo_model_path
 from openjev_core.cli import launching as launch
 from openjev_core.cli import logs
 from openjev_core.cli.app import app

@@ -10,13 +10,12 @@ import pytest
 from attrs import frozen
 
 from openjev_core.backends.http_client import HttpClient
-from openjev_core.backends.llamacpp import LlamaCppTokenizer
 from openjev_core.backends.llamacpp.client import SERVER, LlamaCppClient, Vocabulary
 from openjev_core.backends.llamacpp.embedded import EmbeddedServer, default_threads, start_embedded
 from openjev_core.backends.llamacpp.gguf import GgufHeader, read_header
 from openjev_core.backends.llamacpp.model import served_model
 from openjev_core.backends.llamacpp.model_file import ModelFile, find_model
-from openjev_core.backends.llamacpp.tokenizer import control_tokens_from_header
+from openjev_core.backends.llamacpp.tokenizer import LlamaCppTokenizer, control_tokens_from_header
 from openjev_core.backends.protocol import LoadedModel
 from openjev_core.settings import Settings
 
