@@ -14,7 +14,7 @@ from until import until
 
 from openjev_core.backends import fanout as backend_module
 from openjev_core.backends.protocol import Branch
-from openjev_core.backends.sglang import open_sglang
+from openjev_core.backends.sglang.opening import open_sglang
 from openjev_core.errors import BackendError, BackendUnavailable
 from openjev_core.settings import Settings
 

@@ -11,7 +11,7 @@ from sglang_double_faults import Fault
 from sglang_double_model import logprob
 
 from openjev_core.backends.protocol import Branch
-from openjev_core.backends.sglang import open_sglang
+from openjev_core.backends.sglang.opening import open_sglang
 from openjev_core.errors import BackendError, BackendUnavailable, StartupError
 from openjev_core.settings import Settings
 

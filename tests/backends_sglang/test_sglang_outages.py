@@ -11,7 +11,7 @@ from until import until
 
 from openjev_core.backends.protocol import Branch
 from openjev_core.backends.sglang import client as client_module
-from openjev_core.backends.sglang import open_sglang
+from openjev_core.backends.sglang.opening import open_sglang
 from openjev_core.errors import BackendUnavailable, StartupError
 from openjev_core.settings import Settings
 

@@ -8,7 +8,7 @@ import pytest
 from sglang_double_faults import Fault
 
 from openjev_core.backends.protocol import Branch
-from openjev_core.backends.sglang import open_sglang
+from openjev_core.backends.sglang.opening import open_sglang
 from openjev_core.backends.warmth import DISTRUST, KEY_BYTES, MEMORY, TRUSTED_FOR, Warmth
 from openjev_core.errors import BackendError
 from openjev_core.recent import bytes_of

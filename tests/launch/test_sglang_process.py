@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from openjev_core.backends.sglang import open_sglang
+from openjev_core.backends.sglang.opening import open_sglang
 from openjev_core.errors import SettingsError, StartupError
 from openjev_core.launch import sglang_process
 from openjev_core.launch.sglang_process import launched_sglang

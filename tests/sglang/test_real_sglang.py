@@ -13,8 +13,7 @@ import pytest
 from tiny_tokenizer import tiny_tokenizer
 
 from openjev_core.backends.protocol import Branch
-from openjev_core.backends.sglang import open_sglang
-from openjev_core.backends.sglang.opening import tokens_line
+from openjev_core.backends.sglang.opening import open_sglang, tokens_line
 from openjev_core.errors import BackendError, OpenJevError, StartupError
 from openjev_core.prompts.session import routing_key
 from openjev_core.prompts.tokenizer import load_tokenizer, tokenizer_from

@@ -14,7 +14,7 @@ import pytest
 from sglang_fixtures import REAL, launched_real_sglang
 
 from openjev_core.backends.protocol import Branch
-from openjev_core.backends.sglang import open_sglang
+from openjev_core.backends.sglang.opening import open_sglang
 from openjev_core.errors import BackendError, BackendUnavailable
 from openjev_core.launch.guardian import descendants
 from openjev_core.settings import Settings

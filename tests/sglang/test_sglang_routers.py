@@ -16,7 +16,7 @@ import pytest
 from sglang_double_model import logprob
 
 from openjev_core.backends.protocol import Branch
-from openjev_core.backends.sglang import open_sglang
+from openjev_core.backends.sglang.opening import open_sglang
 from openjev_core.settings import Settings
 
 ROUTER = os.environ.get("OPENJEV_TEST_ROUTER")
