@@ -6,16 +6,17 @@ from importlib.metadata import version
 from typing import Any
 
 from openjev_core.api.openapi_decisions import DECISION_SCHEMAS, decisions
+from openjev_core.api.openapi_examples import (
+    SERVER,
+    example_errors,
+    example_evaluation,
+    example_request,
+    with_example,
+)
 from openjev_core.api.openapi_parts import HEADERS, RESPONSES, SCHEMAS, error, ok
 from openjev_core.plugins.registry import Registry
 from openjev_core.plugins.schemas import components
-from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.wires.request_schema import request_schema
-
-EXAMPLE_STATE = (
-    "Hi, I was charged twice for my March invoice and the refund I was promised last week still has not arrived. "
-    "Please fix this today."
-)
 
 EVALUATION_HEADERS = (
     "x-openjev-model",
@@ -36,6 +37,7 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
     Args:
         registry: Whose question types it describes.
     """
+    errors = example_errors("/v1/systemone")
     return {
         "openapi": "3.1.0",
         "info": {
@@ -69,7 +71,10 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
         "components": {
             "schemas": {**components(registry.types), **SCHEMAS, **DECISION_SCHEMAS, "Request": request_schema()},
             "headers": HEADERS,
-            "responses": RESPONSES,
+            "responses": {
+                status: with_example(response, errors[status]) if status in errors else response
+                for status, response in RESPONSES.items()
+            },
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer", "description": "Needed where the server has a key."}
             },
@@ -79,7 +84,9 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
 
 def systemone(registry: Registry) -> dict[str, Any]:
     """The evaluating operation."""
-    answered = ok("Evaluation", "An answer per question, in request order.", EVALUATION_HEADERS)
+    answered = with_example(
+        ok("Evaluation", "An answer per question, in request order.", EVALUATION_HEADERS), example_evaluation(registry)
+    )
     failures = ("401", *BODY_ERRORS, "431", "500", "502", "503", "504", "529")
     return {
         "operationId": "evaluate",
@@ -121,26 +128,18 @@ def request_body(registry: Registry) -> dict[str, Any]:
     }
 
 
-def example_request(registry: Registry) -> dict[str, Any]:
-    """A request with the first example of each installed type."""
-    converter = QuestionConverter(registry)
-    questions = {
-        name: converter.wire_question(question_type, question_type.examples[0])
-        for name, question_type in registry.types.items()
-        if question_type.examples
-    }
-    return {"model": "jev-latest", "state": EXAMPLE_STATE, "questions": questions}
-
-
 def server_operation(operation: str, summary: str, schema: str, *, keyed: bool = True) -> dict[str, Any]:
     """An operation that takes nothing and says something about the server."""
+    answered = ok(schema, summary)
+    if schema in SERVER:
+        answered = with_example(answered, SERVER[schema])
     failures = ("400", "401", "431") if keyed else ("400", "431")
     return {
         "operationId": operation,
         "tags": [SERVER_TAG],
         "summary": summary,
         "security": [{}, {"key": []}] if keyed else [],
-        "responses": {"200": ok(schema, summary), **{status: error(status) for status in failures}},
+        "responses": {"200": answered, **{status: error(status) for status in failures}},
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from openjev_core.api.openapi_examples import DECISION, example_errors, with_example
 from openjev_core.api.openapi_parts import COUNT, ERROR_OBJECT, ERRORS, TEXT, error, obj, ok, ref, waiting_headers
 
 NUMBER: dict[str, Any] = {"type": "number"}
@@ -116,6 +117,7 @@ FAILURES = {
 
 def decisions() -> dict[str, Any]:
     """The operation."""
+    errors = example_errors("/v1/decisions")
     headers = ("x-openjev-model", "x-openjev-prefix-tokens", "x-openjev-cached-tokens", "Server-Timing")
     example = {
         "model": "jev-latest",
@@ -146,8 +148,11 @@ def decisions() -> dict[str, Any]:
             "content": {"application/json": {"schema": ref("schemas", "DecisionRequest"), "example": example}},
         },
         "responses": {
-            "200": ok("Decision", "An answer per question, in request order.", headers),
-            **{status: ok("OpenAIError", FAILURES[status], waiting_headers(status)) for status in sorted(FAILURES)},
+            "200": with_example(ok("Decision", "An answer per question, in request order.", headers), DECISION),
+            **{
+                status: with_example(ok("OpenAIError", FAILURES[status], waiting_headers(status)), errors[status])
+                for status in sorted(FAILURES)
+            },
             "431": error("431"),
         },
     }

@@ -10,7 +10,8 @@ from attrs import frozen
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from openjev_core.api.openapi import example_request, openapi_document
+from openjev_core.api.openapi import openapi_document
+from openjev_core.api.openapi_examples import example_request
 from openjev_core.plugins.registry import load_registry, registry_of
 from openjev_core.question import Option, QuestionType, Readout
 
@@ -149,3 +150,48 @@ def test_the_server_serves_this_document(document, server):
 def test_its_server_is_where_the_document_is(document):
     """So that clients reach a server below a path, which a proxy strips."""
     assert ["."] == [server["url"] for server in document["servers"]]
+
+
+def test_every_response_has_an_example_of_its_schema(document):
+    """Pages would invent one of "string" and "additionalProperty"."""
+    shown = {("components", status): one for status, one in document["components"]["responses"].items()}
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            shown.update({(path, status): one for status, one in operation["responses"].items() if "$ref" not in one})
+    without = set()
+    for place, response in shown.items():
+        content = response.get("content", {}).get("application/json")
+        if content is None or "example" not in content:
+            without.add(place)
+            continue
+        name = content["schema"]["$ref"].removeprefix("#/components/schemas/")
+        assert [] == [error.message for error in validator(document, name).iter_errors(content["example"])], place
+    assert {
+        ("components", "431"),
+        ("/v1/prompts", "200"),
+        ("/v1/limits", "200"),
+        ("/metrics", "200"),
+        ("/health", "503"),
+    } == without
+
+
+def test_the_example_answers_every_type_in_the_request(document):
+    operation = document["paths"]["/v1/systemone"]["post"]
+    asked = operation["requestBody"]["content"]["application/json"]["example"]["questions"]
+    answers = operation["responses"]["200"]["content"]["application/json"]["example"]["answers"]
+    assert {name: question["type"] for name, question in asked.items()} == {n: a["type"] for n, a in answers.items()}
+
+
+def test_a_type_that_fails_on_its_example_has_no_answer_in_the_document():
+    broken = QuestionType(
+        name="broken",
+        summary="Fails.",
+        api=1,
+        question=Rank,
+        answer=RankAnswer,
+        readouts=lambda question: [Readout(text="x", options=(Option(key="a", text="a"), Option(key="b", text="b")))],
+        reduce=lambda question, found: 1 / 0,
+        examples=(Rank(items=["a", "b"]),),
+    )
+    responses = openapi_document(registry_of(broken))["paths"]["/v1/systemone"]["post"]["responses"]
+    assert {} == responses["200"]["content"]["application/json"]["example"]["answers"]
