@@ -8,10 +8,12 @@ import json
 from pathlib import Path
 
 import pytest
+from hostile_inputs import ACCEPTED, REFUSED
 from live_server import live_server
 from raw_http import exchange, post
 from toy_model import toy_model
 
+from openjev_core.client.decisions import decisions_request
 from openjev_core.errors import RequestError
 from openjev_core.plugins.registry import load_registry
 from openjev_core.settings import Settings
@@ -115,6 +117,28 @@ def test_what_is_no_plain_json_is_a_400(server, where, value):
     assert 400 == reply.status
     assert ["error"] == list(reply.json)
     assert len(reply.body) < 2000
+
+
+@pytest.mark.parametrize("data", [pytest.param(data, id=name) for name, data, _ in REFUSED])
+def test_what_the_other_wire_refuses_is_refused_here(server, data):
+    """A body that is JSON and no request of this wire, too: it has no input."""
+    reply = exchange(server, post(data, path="/v1/decisions"))
+    assert reply.status in (400, 413)
+    assert ["error"] == list(reply.json)
+    assert len(reply.body) < 4000
+
+
+@pytest.mark.parametrize("data", [pytest.param(data, id=name) for name, data in ACCEPTED])
+def test_strange_and_valid_is_answered(server, data):
+    sent = json.loads(data)
+    request = decisions_request(sent, "jev-latest")
+    short = any(len(question.get("choices", "ab")) < 2 for question in request["questions"])
+    reply = exchange(server, post(json.dumps(request).encode(), path="/v1/decisions"))
+    if short:
+        assert (400, "questions[0].choices") == (reply.status, reply.json["error"]["param"])
+        return
+    assert 200 == reply.status, reply.body[:500]
+    assert list(sent["questions"]) == [answer["name"] for answer in reply.json["answers"]]
 
 
 def test_many_problems_and_huge_names_stay_a_small_body(server):
