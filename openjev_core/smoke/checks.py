@@ -6,7 +6,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from openjev_core.errors import RequestError
 from openjev_core.plugins.registry import Registry
@@ -67,12 +67,14 @@ class Examination:
         model: The model that ``/health`` names.
         registry: The question types that are installed here.
         notes: Receives what a person should know beside the verdicts.
+        masses: Receives how much of the model's probability the labels held, of each answer that says so.
     """
 
     server: Server
     model: str
     registry: Registry
     notes: list[str]
+    masses: list[float] = field(factory=list)
 
     async def evaluate(self, state: Any, questions: Mapping[str, Question]) -> Mapping[str, Any]:
         """The answers to questions about a state, each checked.
@@ -95,6 +97,7 @@ class Examination:
         for question_id, question in questions.items():
             if question_type := self.registry.types.get(question["type"]):
                 check_answer(question_type, answers[question_id])
+        self.masses.extend(answer["x_label_mass"] for answer in answers.values() if "x_label_mass" in answer)
         return answers
 
     async def ask(self, state: Any, question: Question) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -17,6 +18,9 @@ from openjev_core.smoke.server import Call, Mismatch, NeverReady, Progress, open
 STARTUP_SECONDS = 1800.0
 CALL_SECONDS = 150.0
 """Longer than the 120 seconds after which a server ends an evaluation by itself, so that its own error is seen."""
+
+LITTLE_MASS = 0.5
+"""Of an answer whose labels held less of the model's probability than this, most was on something else."""
 
 SHOWN_CHARACTERS = 16 * 1024
 """Upper bound on what the report quotes of a reply."""
@@ -102,6 +106,15 @@ def quoted(body: bytes, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}... and {len(text) - most} characters more"
 
 
+def mass_notes(masses: Sequence[float]) -> list[str]:
+    """How much of the model's probability the labels held; nothing where the engine does not say."""
+    if not masses:
+        return []
+    found = f"the labels held {statistics.mean(masses):.1%} of the model's probability, {min(masses):.1%} at least"
+    low = "; where it is low, the model would have said something else" if min(masses) < LITTLE_MASS else ""
+    return [found + low]
+
+
 async def smoke(
     url: str,
     *,
@@ -154,7 +167,7 @@ async def smoke(
             model=health["model"],
             backend=health["backend"]["name"],
             verdicts=(ready, *await run_checks(checks, examination, finished)),
-            notes=tuple(examination.notes),
+            notes=(*examination.notes, *mass_notes(examination.masses)),
         )
 
 

@@ -9,6 +9,7 @@ import attrs
 import pytest
 from attrs import frozen
 from live_server import live_server
+from toy_model import ToyBackend
 
 from openjev_core import Distribution, Option, QuestionType, Readout
 from openjev_core.errors import SettingsError
@@ -209,3 +210,18 @@ async def test_refuses_a_key_that_no_header_can_hold_without_showing_it(key):
     with pytest.raises(SettingsError) as caught:
         await smoke("http://127.0.0.1", registry=load_registry(), key=key)
     assert "the key: expected visible ASCII characters without spaces, found something else" == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("mass", "low"),
+    [
+        (0.75, ""),
+        (0.25, "; where it is low, the model would have said something else"),
+    ],
+)
+async def test_notes_how_much_of_the_probability_the_labels_held(mass, low):
+    backend = ToyBackend(damage=lambda readings: [attrs.evolve(reading, label_mass=mass) for reading in readings])
+    with live_server(backend=backend) as server:
+        report = await smoke(server.url, registry=load_registry(), semantics=False)
+
+    assert (f"the labels held {mass:.1%} of the model's probability, {mass:.1%} at least{low}",) == report.notes
