@@ -27,8 +27,12 @@ LEVEL = 0.95
 FEWEST_CROWDED_ROWS = 10
 """Rows below which their spread says too little, where a row asks several questions, or two runs are compared."""
 
-FEWEST_SKEWED_ROWS = 20
-"""Rows below which the mean of a skewed number, such as a log loss, has no interval that holds."""
+FEWEST_SKEWED_ROWS = 50
+"""Rows below which the mean of a skewed number, such as the log loss of a good model, has no interval that holds: with
+20 of them 87% did, since many such samples hold none of the few mistakes that make the mean."""
+
+FEWEST_F1_ROWS = 20
+"""Rows below which F1 has no interval that holds."""
 
 FEWEST_OF_A_LABEL = 5
 """Rows of each label below which AUROC and F1 have no interval that holds."""
@@ -121,8 +125,8 @@ def f1(value: float, influence: Floats, rows: Integers, fewest: tuple[str, int])
     different = len(np.unique(rows))
     if fewest[1] < FEWEST_OF_A_LABEL:
         return Estimate(value, reason=_few_of(*fewest))
-    if different < FEWEST_SKEWED_ROWS:
-        return Estimate(value, reason=_few_rows(different, FEWEST_SKEWED_ROWS))
+    if different < FEWEST_F1_ROWS:
+        return Estimate(value, reason=_few_rows(different, FEWEST_F1_ROWS))
     if not 0 < value < 1:
         return Estimate(value, reason="every answer is alike: all are right, or none is")
     reach = _student(different) * standard_error(influence, rows) / (value * (1 - value))
@@ -166,7 +170,9 @@ def auroc(value: float, influence: Floats, rows: Integers, positive: NDArray[np.
     )
 
 
-def difference(value: float, influence: Floats, rows: Integers, differing: int) -> Estimate:
+def difference(
+    value: float, influence: Floats, rows: Integers, differing: int, fewest: int = FEWEST_CROWDED_ROWS
+) -> Estimate:
     """A difference of two runs over the same questions, with Student's interval on the differences of rows.
 
     Args:
@@ -174,10 +180,11 @@ def difference(value: float, influence: Floats, rows: Integers, differing: int) 
         influence: How far each question moves it, times the number of questions.
         rows: The row of each question.
         differing: In how many rows the two do differ.
+        fewest: Rows below which there is no interval that holds.
     """
     count = len(np.unique(rows))
-    if count < FEWEST_CROWDED_ROWS:
-        return Estimate(value, reason=_few_rows(count, FEWEST_CROWDED_ROWS))
+    if count < fewest:
+        return Estimate(value, reason=_few_rows(count, fewest))
     if differing < FEWEST_CROWDED_ROWS:
         msg = f"the two differ in {differing} rows, and an interval needs {FEWEST_CROWDED_ROWS}"
         return Estimate(value, reason=msg)

@@ -46,6 +46,7 @@ class Measure:
         influence: How far each question moves the value, times the number of questions; ``None`` where no interval
             rests on it.
         decides: It looks at which outcome is predicted, and not at probabilities.
+        fewest: Rows below which a difference of it has no interval that holds.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Measure:
     interval: Callable[[Items, float], Estimate]
     influence: Callable[[Items], Floats] | None = None
     decides: bool = False
+    fewest: int = intervals.FEWEST_CROWDED_ROWS
 
     def estimate(self, items: Items) -> Estimate:
         """The value for some items, with its interval or the reason why there is none."""
@@ -70,7 +72,8 @@ class Measure:
             return Estimate(new - old, reason=NO_INTERVAL)
         moved = self.influence(after) - self.influence(before)
         differ = before.correct != after.correct if self.decides else moved != 0
-        return intervals.difference(new - old, moved, before.rows, len(np.unique(before.rows[differ])))
+        differing = len(np.unique(before.rows[differ]))
+        return intervals.difference(new - old, moved, before.rows, differing, self.fewest)
 
 
 NO_INTERVAL = "a calibration error has no interval that holds"
@@ -132,6 +135,7 @@ def _mean_of(name: str, title: str, applies: Callable[[Items], bool]) -> Measure
         applies=applies,
         interval=lambda items, _: intervals.mean(column(items), items.rows),
         influence=lambda items: column(items) - column(items).mean(),
+        fewest=intervals.FEWEST_SKEWED_ROWS,
     )
 
 

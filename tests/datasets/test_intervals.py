@@ -93,8 +93,8 @@ def test_a_mean_of_rare_large_losses_is_held_as_often_as_said():
     chance = np.random.default_rng(3)
     held = plain = 0
     for _ in range(400):
-        values = chance.lognormal(0, 1, 40)
-        found, ends = mean(values, np.arange(40)), stats.ttest_1samp(values, 0).confidence_interval(0.95)
+        values = chance.lognormal(0, 1, 60)
+        found, ends = mean(values, np.arange(60)), stats.ttest_1samp(values, 0).confidence_interval(0.95)
         held += found.low <= math.exp(0.5) <= found.high
         plain += ends[0] <= math.exp(0.5) <= ends[1]
 
@@ -140,7 +140,7 @@ def test_an_auroc_of_one_is_not_certain():
     ("found", "reason"),
     [
         (share(np.ones(12, bool), np.repeat(np.arange(4), 3)), "4 rows are too few: an interval needs 10"),
-        (mean(np.arange(19.0), np.arange(19)), "19 rows are too few: an interval needs 20"),
+        (mean(np.arange(49.0), np.arange(49)), "49 rows are too few: an interval needs 50"),
         (difference(0.1, np.ones(9), np.arange(9), 9), "9 rows are too few: an interval needs 10"),
         (difference(0.1, np.ones(90), np.arange(90), 3), "the two differ in 3 rows, and an interval needs 10"),
         (
