@@ -82,11 +82,13 @@ class Shape:
             if len(found) == 1:
                 return found[0]
             if found:
-                names = listed(self.names[i] for i in found)
+                names = listed(ascii(self.names[i]) for i in found)
                 raise RequestError.at((), f"the label {label!r:.80} fits more than one outcome: {names}")
         # Of a label that looks like an option, escapes show what differs.
         shown = ascii(label) if isinstance(label, str) and not label.isprintable() else repr(label)
         hint = "; leave the cell empty where there is no label" if _folded(str(label)) in MISSING else ""
+        if not isinstance(label, str) and any(_same_text(str(label), name) for name in self.names):
+            hint = f'; write the name of an option as a text: "{label}"'
         msg = f"the label {shown:.80} fits no option; accepted: {listed(self.names)}{hint}"
         raise RequestError.at((), msg)
 

@@ -136,7 +136,7 @@ def test_a_label_that_fits_two_is_refused():
     question = {"type": "choice", "criteria": {"Yes": None, "YES": None, "no": None}}
 
     assert 1 == shape(question).outcome_of("YES")
-    with pytest.raises(RequestError, match="more than one outcome: Yes, YES"):
+    with pytest.raises(RequestError, match="more than one outcome: 'Yes', 'YES'"):
         shape(question).outcome_of("yes")
 
 
@@ -280,3 +280,29 @@ def test_a_type_that_only_a_server_has_is_left_to_it():
 def test_a_type_that_is_no_text_is_nobodys(kind):
     with pytest.raises(RequestError, match=r"line 1: questions\.q\.type"):
         check_questions([row(1, {"q": {"type": kind}})], CONVERTER, known=frozenset({"noul"}))
+
+
+@pytest.mark.parametrize(
+    ("options", "label", "words"),
+    [
+        (["1", "2"], 1, 'the label 1 fits no option; accepted: 1, 2; write the name of an option as a text: "1"'),
+        (["yes", "no"], ["yes"], "the label ['yes'] fits no option; accepted: yes, no"),
+        (
+            ["caf\u00e9", "cafe\u0301"],
+            "CAF\u00c9",
+            "the label 'CAF\u00c9' fits more than one outcome: 'caf\\xe9', 'cafe\\u0301'",
+        ),
+    ],
+)
+def test_a_label_of_another_kind_or_spelling_is_told_what_differs(options, label, words):
+    shape = shape_of({"type": "choice", "criteria": dict.fromkeys(options)}, CONVERTER)
+
+    with pytest.raises(RequestError) as refused:
+        shape.outcome_of(label)
+
+    assert words == refused.value.problems[0].msg
+
+
+@pytest.mark.parametrize(("option", "label"), [("caf\u00e9", "cafe\u0301"), ("cafe\u0301", "caf\u00e9")])
+def test_an_accent_may_be_written_in_two_ways(option, label):
+    assert 0 == shape_of({"type": "choice", "criteria": {option: None, "tea": None}}, CONVERTER).outcome_of(label)
