@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from openjev_core.settings import Settings
     from openjev_core.wires.mcp_server import Answer, Context
 
-WITH_A_SERVER = frozenset({"model", "request_timeout", "plugins", "disable_plugins"})
+WITH_A_SERVER = frozenset({"model", "request_timeout", "disable_plugins"})
 """Settings that hold where a server answers: the model id that it is asked for, its time limit, and the types that the
 tools are made of."""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CONCURRENCY = 4
 
-WITH_A_SERVER = frozenset({"orders", "model", "request_timeout", "plugins", "disable_plugins"})
+WITH_A_SERVER = frozenset({"orders", "model", "request_timeout", "disable_plugins"})
 """Settings that hold where a server answers too: the orders and the model id that it is asked for, its time limit, the
 types of labels."""
 
