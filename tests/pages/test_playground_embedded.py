@@ -139,7 +139,7 @@ def test_the_code_runs_as_it_is(embedded, open_page, keep, tmp_path):
     assert 0 == run.returncode, run.stderr
     assert "name='wants_refund'" in run.stdout
 
-    command = playground.code("ask").replace("openjev ask -", "openjev ask --json -")
+    command = playground.code("ask").replace("openjev ask", "openjev ask --json")
     commands = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     run = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, env=commands, check=False)
     assert 0 == run.returncode, run.stderr

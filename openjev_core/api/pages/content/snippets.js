@@ -111,9 +111,10 @@ function decisionQuestion(id, question) {
   throw new Error(`“${id}” is of the type ${type}, which OpenAI’s decisions do not have`);
 }
 
-/** A command that answers the request on a model of its own. */
-export function asCommand(request) {
-  return `openjev ask - <<'REQUEST'\n${write(request, 2)}\nREQUEST`;
+/** A command that asks this server, whose key it takes from the environment. */
+export function asCommand(request, url) {
+  const server = url.replace(/\/v1\/systemone$/, "");
+  return `openjev ask --url ${server} - <<'REQUEST'\n${write(request, 2)}\nREQUEST`;
 }
 
 /** A row for `openjev eval`: what is right is for a person to fill in. */

@@ -14,4 +14,16 @@ globalThis.SwaggerUIBundle({
   tryItOutEnabled: true,
   displayRequestDuration: true,
   defaultModelsExpandDepth: 0,
+  onComplete: named,
 });
+
+/** Name for screen readers what Swagger UI leaves without a name. */
+function named() {
+  document.getElementById("servers")?.setAttribute("aria-label", "Server");
+  const regions = { ".information-container": "About this API", ".schemes-server-container": "Server and key" };
+  for (const [selector, name] of Object.entries(regions)) {
+    const region = document.querySelector(selector);
+    region?.setAttribute("role", "region");
+    region?.setAttribute("aria-label", name);
+  }
+}
