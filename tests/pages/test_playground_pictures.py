@@ -91,17 +91,23 @@ def test_numbers_are_rounded_and_records_are_tables(playground):
     assert [["", "name", "p"], ["1", "a", "0.1235"], ["2", "b", "1"]] == rows
 
 
-def test_the_label_mass_is_shown_and_doubted_when_it_is_small(playground):
-    def shown(mass):
-        answer = {"type": "noul", "noul": 0.5, "x_label_mass": mass, "x_accept": True}
+def test_what_stands_beside_an_answer_is_said_in_words_and_doubted_where_it_is_to_be(playground):
+    def shown(**beside):
+        answer = {"type": "noul", "noul": 0.5, **beside}
         body = {"model": "toy", "answers": {"wants_refund": answer}, "usage": {}}
         playground.page.route("**/v1/systemone", lambda route: route.fulfill(json=body))
         playground.page.keyboard.press("Control+Enter")
         playground.page.wait_for_selector("#run:not(.busy)")
         return playground.answers.first.locator(".facts div").all_text_contents()
 
-    assert ["label mass98.2%", "accepttrue"] == shown(0.982)
-    assert "label mass12.5%: most of the probability went to other tokens" == shown(0.125)[0]
+    assert ["label mass98.2%", "calibrationfitted on this question", "acceptyes", "other[1]"] == shown(
+        x_label_mass=0.982, x_calibration="question", x_accept=True, x_other=[1]
+    )
+    assert [
+        "label mass12.5%: most of the probability went to other tokens",
+        "calibrationnone fits",
+        "acceptno: beneath what the calibration promises",
+    ] == shown(x_label_mass=0.125, x_calibration="none", x_accept=False)
 
 
 @pytest.mark.parametrize(

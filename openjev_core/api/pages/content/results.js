@@ -67,22 +67,24 @@ function answerBody(answer, help, beside) {
   ];
 }
 
-/** A field beyond an answer's own: how much of the model's probability its labels held, which calibration was applied, and
- *  whatever else begins with `x_`. */
+/** What the fields beyond an answer's own say, in words; those of others than openjev are shown as they are. */
+const EXTENSIONS = {
+  x_label_mass: (mass) => [percent(mass), mass < HALF ? "most of the probability went to other tokens" : null],
+  x_calibration: (part) => [
+    { question: "fitted on this question", type: "fitted on questions of its type", none: "none fits" }[part] ?? part,
+    null,
+  ],
+  x_accept: (accepted) => [accepted ? "yes" : "no", accepted ? null : "beneath what the calibration promises"],
+};
+
 function extension(name, value, help) {
-  const shown =
-    name === "x_label_mass" ? percent(value) : typeof value === "object" ? JSON.stringify(value) : String(value);
-  const doubtful = name === "x_label_mass" && value < HALF;
+  const plain = typeof value === "object" ? JSON.stringify(value) : String(value);
+  const [shown, doubt] = EXTENSIONS[name]?.(value) ?? [plain, null];
   return h(
     "div",
-    { title: [help?.get(name), String(shown)].filter(Boolean).join("\n") },
+    { title: [help?.get(name), plain].filter(Boolean).join("\n") },
     h("dt", {}, spaced(name.replace(/^x_/, ""))),
-    h(
-      "dd",
-      { class: doubtful ? "doubtful" : null },
-      shown,
-      doubtful ? ": most of the probability went to other tokens" : null,
-    ),
+    h("dd", { class: doubt === null ? null : "doubtful" }, doubt === null ? shown : `${shown}: ${doubt}`),
   );
 }
 
