@@ -15,6 +15,7 @@ from openjev_core.backends.protocol import ChatTemplate, Tokenizer
 from openjev_core.errors import Loc, RequestError, StartupError
 from openjev_core.json_document import compact
 from openjev_core.prompts.alphabet import NoToken, alphabet_of
+from openjev_core.prompts.bounds import TemplateRefusal
 from openjev_core.prompts.encoding import PlainEncoder, TooManyTokens, check_length
 from openjev_core.prompts.marks import ControlTokens, mark_absent_from, strings_in
 from openjev_core.prompts.messages import plain_messages
@@ -23,7 +24,6 @@ from openjev_core.prompts.survival import check_texts, check_words, shadow_of
 from openjev_core.prompts.template import (
     Message,
     Renderer,
-    TemplateRefusal,
     Traits,
     compile_template,
     traits_of,
