@@ -25,7 +25,7 @@ def prepared(planner, state, questions, *, orders=1, partial=False):
     """
     planner = planner if isinstance(planner, Planner) else planner_for(planner)
     asked = {key: q if isinstance(q, Question) else Question(*q) for key, q in questions.items()}
-    request = Request(state=state, questions=asked, orders=orders, asks_for_orders=False, partial=partial)
+    request = Request(state=state, questions=asked, orders=orders, asks_for_orders=False, partial=partial, detail=False)
     return planner.prepare(request)
 
 

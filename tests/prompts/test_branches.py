@@ -168,7 +168,7 @@ BROKEN = [
     ({"readouts": lambda q: late(StopIteration())}, "readouts raised RuntimeError"),
     ({"readouts": raising(RequestError.at(("x",), "internals"))}, "readouts raised RequestError"),
     ({"readouts": raising(BackendUnavailable("internals"))}, "readouts raised BackendUnavailable"),
-    ({"readouts": lambda q: None}, "readouts raised TypeError"),
+    ({"readouts": lambda q: None}, "readouts returned NoneType; yield each Readout, or return a list of them"),
     ({"readouts": lambda q: []}, "readouts gave none"),
     ({"readouts": lambda q: ["x"]}, "readouts gave a str, not a Readout or a sequence of them"),
     ({"readouts": readout(text=" ?")}, "a readout's text is no string without outer white space"),
