@@ -64,7 +64,7 @@ def _check_value(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
 
 @frozen(kw_only=True)
 class Settings:
-    """The settings of one server or engine. Its fields are the variables of the README's configuration table.
+    """The settings of one server or engine. Its fields are the variables that `openjev settings` prints.
 
     Raises:
         SettingsError: A value is not accepted. Names the field, the value and what is accepted.

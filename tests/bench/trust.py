@@ -1,4 +1,4 @@
-"""Measure how far answers can be trusted, and what trusting them more costs. Each number of the README has a command:
+"""Measure how far answers can be trusted, and what trusting them more costs:
 
     uv run python tests/bench/trust.py flips        # answers that change with the order of the options, 1 order and all
     uv run python tests/bench/trust.py calibration  # calibration error before and after, on held-out rows

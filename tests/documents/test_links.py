@@ -8,8 +8,15 @@ import pytest
 from document_blocks import FENCED, ROOT
 
 PAGES = [
-    ROOT / name for name in ("README.md", "CONTRIBUTING.md", "openjev_core/plugins/guide.md", "tests/bench/README.md")
-] + sorted(ROOT.glob("examples/plugins/*/README.md"))
+    ROOT / name
+    for name in (
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "openjev_core/plugins/guide.md",
+        "tests/bench/README.md",
+    )
+] + sorted(ROOT.glob("examples/**/README.md"))
 LINK = re.compile(r"\]\((?!https?:)([^)]+)\)")
 
 

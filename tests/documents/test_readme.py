@@ -1,4 +1,4 @@
-"""What README.md shows is run as it stands there, and what it tells of settings is what the settings tell."""
+"""What README.md and the pages of ``examples/`` show is run as it stands there."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from openjev_core.backends.llamacpp.model_file import demo_model_path
 from openjev_core.cli import launching as launch
 from openjev_core.cli import logs
 from openjev_core.cli.app import app
-from openjev_core.cli.setting_flags import default_text
-from openjev_core.settings import setting_fields, variable
 
-README = (ROOT / "README.md").read_text("utf-8")
+PAGES = ("README.md", "examples/README.md", "examples/containers/README.md", "examples/modal/README.md")
+COMMANDS = list(dict.fromkeys(command for page in PAGES for command in commands(page)))
 ENVIRONMENT = Path(sys.executable).parent
 
 NOT_RUN = {
@@ -43,13 +42,13 @@ NOT_RUN = {
 }
 FIRST = "uv run openjev ask examples/request.json"
 ON_LLAMA_CPP = (FIRST, f"{FIRST} --model model.gguf")
-SERVES_SGLANG = [command for command in commands("README.md") if "serve --" in command]
-RUN = [command for command in commands("README.md") if command not in NOT_RUN and command not in SERVES_SGLANG]
+SERVES_SGLANG = [command for command in COMMANDS if "serve --" in command]
+RUN = [command for command in COMMANDS if command not in NOT_RUN and command not in SERVES_SGLANG]
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """Where the README's commands find what they name."""
+    """Where the commands find what they name."""
     folder = tmp_path_factory.mktemp("clone")
     (folder / "examples").symlink_to(ROOT / "examples")
     (folder / "model.gguf").symlink_to(demo_model_path())
@@ -58,7 +57,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(folder, served, without_weights):
-    """Run a command of the README once, in this environment in place of the one that ``uv run`` would make.
+    """Run a command once, in this environment in place of the one that ``uv run`` would make.
 
     Those of ``ON_LLAMA_CPP`` load the model that they name. The others are answered by a model without weights.
     """
@@ -105,10 +104,9 @@ def test_a_command_that_serves_from_sglang_is_understood(monkeypatch, command):
     assert command.split(" -- ")[1:] == ([" ".join(flags)] if flags else [])
 
 
-def test_what_is_not_run_is_in_the_readme_and_can_be_called():
-    listed = commands("README.md")
+def test_what_is_not_run_is_shown_and_can_be_called():
     for command in NOT_RUN:
-        assert command in listed
+        assert command in COMMANDS
         if command.startswith("uv run "):
             assert (ENVIRONMENT / command.split()[2]).exists()
 
@@ -158,11 +156,3 @@ def test_every_script_runs(folder, served, script):
     )
     assert 0 == result.returncode, result.stderr
     assert re.search(r"0\.\d+", result.stdout)
-
-
-def test_the_table_of_settings_is_complete_and_true():
-    expected = [
-        f"| `{variable(field.name)}` | {default_text(field.default)} | {field.metadata['meaning']} |"
-        for field in setting_fields()
-    ]
-    assert expected == [line for line in README.splitlines() if line.startswith("| `OPENJEV_")]
