@@ -21,12 +21,15 @@ from openjev_core.api.keys import Keys
 from openjev_core.api.responses import NO_ANSWER
 from openjev_core.api.running import Run, Running
 from openjev_core.engine.engine import Engine
-from openjev_core.errors import BackendUnavailable, ForeignOrigin, OpenJevError
+from openjev_core.errors import BackendUnavailable, BodyTooLarge, ForeignOrigin, OpenJevError
 from openjev_core.settings import is_loopback
 from openjev_core.wires.mcp_server import mcp_server
 
 if TYPE_CHECKING:
     from openjev_core.wires.mcp_server import Context
+
+MOST_SEPARATORS = 50_000
+"""Brackets and commas of a body. The protocol's library parses on the event loop, and 500,000 held it half a second."""
 
 
 class McpRoute:
@@ -54,6 +57,7 @@ class McpRoute:
         limits, seconds = self._engine.limits, self._engine.settings.body_timeout
         async with self._running.entered() as run:
             body = await read_body(request, self._room, limit=limits.max_body_bytes, seconds=seconds)
+            check_members(body)
             connection = Connection(body, run, receive, send)
             # One of its own for each request: it holds a group of tasks, which ends with the request.
             manager = StreamableHTTPSessionManager(
@@ -87,6 +91,19 @@ class McpRoute:
                 raise BackendUnavailable(NO_ANSWER) from error
             raise
         return exchange.evaluation.body()
+
+
+def check_members(body: bytes) -> None:
+    """Refuse a body that would hold the event loop, where the protocol's library parses it.
+
+    Raises:
+        BodyTooLarge: It has too many values.
+    """
+    if body.count(b"{") + body.count(b"[") + body.count(b",") > MOST_SEPARATORS:
+        raise BodyTooLarge(
+            f"the body has more than {MOST_SEPARATORS:,} brackets and commas, the most that a tool's call may have; "
+            "POST /v1/systemone takes more"
+        )
 
 
 @define

@@ -109,3 +109,20 @@ def test_it_is_refused_with_what_is_wrong(server, path, kind):
     reply = exchange(server, post(spoil(BODIES[path]), path=path))
     assert reply.status == (422 if path == "/v1/systemone" else 400)
     assert said in reply.body.decode()
+
+
+@pytest.mark.parametrize("members", ["1", "[]", "{}"])
+def test_a_tool_s_call_that_would_hold_the_event_loop_is_refused_before_it_is_parsed(server, members):
+    """The protocol's library parses on the event loop: 500,000 members held it for half a second."""
+    body = BODIES["/mcp"].replace(b'"A state."', b"[" + b",".join([members.encode()] * 50_000) + b"]")
+    reply = exchange(
+        server, with_mcp_headers("/mcp", post(gzip.compress(body), path="/mcp", headers=["Content-Encoding: gzip"]))
+    )
+    assert 413 == reply.status
+    assert "more than 50,000 brackets and commas" in reply.json["detail"]["message"]
+    assert "POST /v1/systemone takes more" in reply.json["detail"]["message"]
+
+
+def test_a_tool_s_call_about_a_long_text_is_read(server):
+    body = BODIES["/mcp"].replace(b"A state.", b"a, " * 4000)
+    assert 200 == exchange(server, with_mcp_headers("/mcp", post(body, path="/mcp"))).status
