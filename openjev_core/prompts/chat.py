@@ -7,6 +7,7 @@ Every word that the model reads, beyond the client's own and its template's, sta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 from attrs import evolve, frozen
@@ -18,7 +19,7 @@ from openjev_core.prompts.alphabet import NoToken, alphabet_of
 from openjev_core.prompts.bounds import TemplateRefusal
 from openjev_core.prompts.encoding import PlainEncoder, TooManyTokens, check_length
 from openjev_core.prompts.marks import ControlTokens, mark_absent_from, strings_in
-from openjev_core.prompts.messages import plain_messages
+from openjev_core.prompts.messages import joined, plain_messages
 from openjev_core.prompts.state import messages_of, state_text
 from openjev_core.prompts.survival import check_texts, check_words, shadow_of
 from openjev_core.prompts.template import (
@@ -164,7 +165,7 @@ class PromptWriter:
         """The rendered prompt, cut where the suffix goes."""
         end = END + mark
         try:
-            rendered = self._renderer.render(self._with_question(messages, question_turn() + end))
+            rendered = self._renderer.render(self._turns(messages, question_turn() + end))
         except TemplateRefusal as refusal:
             reason = str(refusal).replace(mark, "").replace(repr(mark)[1:-1], "")
             raise _refused(reason, loc) from refusal
@@ -174,16 +175,17 @@ class PromptWriter:
             raise _refused("it does not show the question's turn", loc)
         return before, after
 
-    def _with_question(self, messages: Sequence[Message], turn: str) -> list[Message]:
-        last = messages[-1]
-        if self.traits.takes_two_user_turns or last["role"] != "user":
-            return [*messages, {"role": "user", "content": turn}]
-        content = last.get("content")
-        if isinstance(content, list):
-            folded: Any = [*content, {"type": "text", "text": f"\n\n{turn}"}]
-        else:
-            folded = f"{content}\n\n{turn}" if content else turn
-        return [*messages[:-1], {**last, "content": folded}]
+    def _turns(self, messages: Sequence[Message], question: str) -> list[Message]:
+        """A chat and the question turn, one joined to another where the template does not take both."""
+        turns = list(messages)
+        if not self.traits.takes_two_system_turns:
+            # Agents send several in a row. One that stands later is left to the template: its place may matter.
+            first = [message.get("content") for message in takewhile(lambda turn: turn["role"] == "system", turns)]
+            if len(first) > 1:
+                turns[: len(first)] = [{**turns[0], "content": joined(first)}]
+        if self.traits.takes_two_user_turns or turns[-1]["role"] != "user":
+            return [*turns, {"role": "user", "content": question}]
+        return [*turns[:-1], {**turns[-1], "content": joined([turns[-1].get("content"), question])}]
 
     def _adapt(self, message: Message) -> Message:
         """A message in the form that the template takes; nothing of it is lost."""
@@ -216,7 +218,7 @@ class PromptWriter:
         """
         shadow, words = shadow_of(messages, mark)
         try:
-            rendered = self._renderer.render(self._with_question(shadow, question_turn()))
+            rendered = self._renderer.render(self._turns(shadow, question_turn()))
         except TemplateRefusal:
             return  # the real rendering tells why
         check_words(rendered, words, loc)

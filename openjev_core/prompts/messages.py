@@ -215,3 +215,16 @@ def _put_words(message: Message) -> None:
             content = ""
     if content is not message.get("content"):
         message["content"] = content
+
+
+def joined(contents: Sequence[Any]) -> Any:
+    """The words of several turns as those of one, with a blank line between them."""
+    if not any(isinstance(content, list) for content in contents):
+        return "\n\n".join(filter(None, contents))
+    parts: list[Any] = []
+    for content in contents:
+        if isinstance(content, str):
+            parts.append({"type": "text", "text": f"\n\n{content}" if parts else content})
+        else:
+            parts.extend([{"type": "text", "text": "\n\n"}, *content] if parts and content else content or [])
+    return parts

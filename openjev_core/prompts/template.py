@@ -81,6 +81,7 @@ class Traits:
 
     Attributes:
         takes_two_user_turns: A user turn may follow a user turn.
+        takes_two_system_turns: A system turn may follow a system turn that stands first.
         takes_parts: A message's content may be an array of text parts.
         takes_null: A message's content may be null.
         shows_tool_calls: ``tool_calls`` of a message without words are written out.
@@ -90,6 +91,7 @@ class Traits:
     """
 
     takes_two_user_turns: bool = True
+    takes_two_system_turns: bool = True
     takes_parts: bool = True
     takes_null: bool = True
     shows_tool_calls: bool = True
@@ -111,6 +113,9 @@ def traits_of(renderer: Renderer) -> Traits:
     def user(content: Any) -> Message:
         return {"role": "user", "content": content}
 
+    def system(content: Any) -> Message:
+        return {"role": "system", "content": content}
+
     def assistant(content: Any, **more: Any) -> Message:
         return {"role": "assistant", "content": content, **more}
 
@@ -125,6 +130,7 @@ def traits_of(renderer: Renderer) -> Traits:
     developer, nobody = (rendered({"role": role, "content": first}, user(second)) for role in ("developer", "nobody"))
     return Traits(
         takes_two_user_turns=shows(rendered(user(first), user(second)), first, second),
+        takes_two_system_turns=shows(rendered(*map(system, (first, second)), user(third)), first, second, third),
         takes_parts=in_parts is not None and in_parts == as_text,
         takes_null=with_null is not None and with_null == with_empty,
         shows_tool_calls=shows(rendered(user("x"), assistant("", tool_calls=[call]), user("x")), first, third),

@@ -470,6 +470,30 @@ def test_where_roles_must_alternate_the_question_joins_the_last_user_turn(writer
     assert f"{USER}a{END}{ASSISTANT}b{END}{USER}{QUESTION}" == writer.write([user("a"), assistant("b")]).text
 
 
+def system(content):
+    return {"role": "system", "content": content}
+
+
+def test_where_one_system_message_is_taken_those_in_a_row_are_joined(writer, writer_for):
+    """Agents send several at the beginning, and templates raise on the second."""
+    chat = [system("a"), {"role": "developer", "content": "b"}, system("c"), user("d")]
+    assert f"<|im_start|>system\na\n\nb\n\nc{END}{USER}d\n\n{QUESTION}" == writer_for(ALTERNATING).write(chat).text
+    parts = [system([{"type": "text", "text": "a"}]), system("b"), user("d")]
+    assert writer_for(ALTERNATING).write(parts).text.startswith(f"<|im_start|>system\na\n\nb{END}{USER}d")
+    empty = [system(""), system("b"), user("d")]
+    assert writer_for(ALTERNATING).write(empty).text.startswith(f"<|im_start|>system\nb{END}{USER}d")
+    assert writer.write(chat).text.startswith(f"<|im_start|>system\na{END}<|im_start|>system\nb{END}")
+    assert (
+        "System message must be first."
+        in refusal(writer_for(ALTERNATING), [system("a"), user("b"), system("c")])[0].msg
+    )
+
+
+def test_long_chats_of_system_messages_alone_are_joined_at_once(writer_for):
+    text = writer_for(ALTERNATING).write([system("a")] * 5000).text
+    assert text.startswith("<|im_start|>system\n" + "a\n\n" * 4999 + f"a{END}")
+
+
 DROPPING = {
     "a role": (
         CHATML.replace("{%- for message in messages %}", "{%- for message in messages if message.role != 'tool' %}", 1),
