@@ -9,7 +9,9 @@ import errno
 import inspect
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -148,7 +150,9 @@ def schema() -> None:
     """Print the API as an OpenAPI document, with the installed question types in it. Needs no model."""
     from openjev_core.api.openapi import openapi_document  # noqa: PLC0415
 
-    typer.echo(json.dumps(openapi_document(plugins.enabled_types()), indent=2))
+    with redirect_stdout(sys.stderr):  # examples are made by the types' own code, which may print
+        document = openapi_document(plugins.enabled_types())
+    typer.echo(json.dumps(document, indent=2))
 
 
 app.command()(ask)

@@ -188,7 +188,7 @@ async def _note(closed, server):
 
 async def test_a_missing_engine_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(StartupError, match=r"install openjev\[embedded\].*--connect URL"):
+    with pytest.raises(StartupError, match=r"install 'openjev\[embedded\]'.*--connect URL"):
         async with open_llamacpp(Settings()):
             pytest.fail("it opened")
 
