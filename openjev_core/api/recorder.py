@@ -170,8 +170,10 @@ def forget(exchange: Exchange) -> None:
     The frames of its traceback hold the document, and often the error itself: cycles that would keep megabytes of a
     hostile request until Python's collector comes by.
     """
-    error: BaseException | None = exchange.error
+    waiting: list[BaseException | None] = [exchange.error]
     exchange.error = None
-    while error is not None and error.__traceback__ is not None:
-        error.__traceback__ = None
-        error = error.__cause__ or error.__context__
+    while waiting:
+        error = waiting.pop()
+        if error is not None:
+            waiting += [error.__cause__, error.__context__]
+            error.__traceback__ = error.__cause__ = error.__context__ = None

@@ -140,7 +140,10 @@ class Routes:
                         body, read=wire.document, request_id=exchange.request_id, structured=exchange.note
                     )
                 except RequestError as error:
-                    raise wire.located(error) from error
+                    located = wire.located(error)
+                    if located is error:
+                        raise  # raised from itself, it would be a circle, which keeps the request's text alive
+                    raise located from error
         exchange.evaluation = evaluation
         return JsonResponse(wire.answered(evaluation), headers=evaluation_headers(evaluation))
 
