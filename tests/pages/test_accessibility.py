@@ -52,6 +52,33 @@ def test_axe_finds_nothing_in_any_view(toy, open_page, scheme, width):
     assert [] == found
 
 
+LABELLED = "text,wants_refund,team\r\nIt rains.,no,sales\r\nI was charged twice.,yes,billing\r\n"
+
+
+def test_axe_finds_nothing_in_what_is_laid_beside_answers(toy, open_page):
+    page = open_page(f"{toy.url}/playground", width=390, reduced_motion="reduce")
+    playground = Playground(page)
+    playground.write_state("I was charged twice. Please refund me.")
+    page.select_option("#orders", "full")
+    playground.run()
+    page.click("#tab-runs")
+    page.click("#runs .run .toggle")
+    playground.write_state("It rains. Please come tomorrow.")
+    playground.run()
+    page.click("#tab-answers")
+    page.locator(".orders-view").evaluate_all("all => all.forEach((one) => one.open = true)")
+    page.locator(".orders-view .table-frame >> nth=2").wait_for()
+    page.locator(".what-if button").click()
+    page.locator(".what-if .shaded").wait_for()
+    assert 3 == page.locator("table.compared").count()
+    found = faults(page)
+    playground.drop("rows.csv", LABELLED)
+    page.click("text=Ask about each row")
+    page.wait_for_selector("#toast >> text=Answered 2 rows")
+    assert 2 == page.locator(".confusion").count()
+    assert [] == found + faults(page)
+
+
 @pytest.mark.parametrize(
     ("path", "wait", "left"),
     [

@@ -59,6 +59,35 @@ def test_one_order_has_no_view_of_orders(shown, open_page):
     assert 0 == playground.page.locator(".orders-view").count()
 
 
+@pytest.mark.parametrize("width", [390, 768])
+def test_long_words_break_neither_the_page_nor_the_numbers(shown, open_page, width):
+    page = open_page(f"{shown.url}/playground", width=width)
+    playground = Playground(page)
+    word = "w" * 120
+    playground.write_state(f"Refund me. See https://example.org/{word} there.")
+    page.fill("[aria-label='Name of question 1']", word)
+    playground.cards.nth(1).get_by_label("Criteria, name 1").fill(word)
+    read(playground, "full")
+    page.locator(".orders-view").evaluate_all("all => all.forEach((one) => one.open = true)")
+    page.locator(".orders-view .table-frame >> nth=2").wait_for()
+    what_if(playground)
+    assert width == page.evaluate("document.documentElement.scrollWidth")
+    heights = page.locator(".orders-view thead th").evaluate_all("all => all.map((one) => one.offsetHeight)")
+    assert 1 == len(set(heights))
+    lines = "all => all.map((one) => { const range = document.createRange(); range.selectNodeContents(one);"
+    lines += " return new Set([...range.getClientRects()].map(({ bottom }) => Math.round(bottom / 8))).size })"
+    numbers = page.locator(".orders-view .records :is(thead th, td:nth-child(2))").evaluate_all(lines)
+    assert {1} == set(numbers)
+
+
+def test_the_spread_is_rounded_for_reading(shown, open_page):
+    playground = Playground(open_page(f"{shown.url}/playground"))
+    _, body = read(playground, "full")
+    spread = body["answers"]["team"]["x_order_spread"]
+    fact = playground.answers.nth(1).locator(".facts > div").filter(has_text="order spread")
+    assert f"{spread * 100:.1f} points" == fact.locator("dd").text_content()
+
+
 STATE = "I was charged twice. It rains today! Please refund me."
 
 

@@ -35,12 +35,12 @@ export function differences(before, now) {
       h("td", {}, was === undefined ? "–" : change(number - was, probability)),
     );
   });
-  const heads = ["", "Pinned", "Now", "Change"].map((name) => h("th", { scope: "col" }, name));
+  const heads = ["Pinned", "Now", "Change"].map((name) => h("th", { scope: "col" }, name));
   return h(
     "table",
     { class: "compared" },
     h("caption", {}, "Against the pinned run"),
-    h("thead", {}, h("tr", {}, heads)),
+    h("thead", {}, h("tr", {}, h("td", {}), heads)),
     h("tbody", {}, lines),
   );
 }

@@ -6,8 +6,8 @@ import { percent } from "./values.js";
 const AGREE = 0.05;
 
 /** The view of what an answer says of its readouts, with `x_detail`; null where there is one readout in one order.
- *  `prompts()` resolves to the question's branches, or to null where the server shows none. */
-export function ordersView(answer, prompts) {
+ *  `id` names the question; `prompts()` resolves to its branches, or to null where the server shows none. */
+export function ordersView(id, answer, prompts) {
   const readouts = answer.x_detail ?? [];
   const most = Math.max(0, ...readouts.map(({ orders }) => orders.length));
   if (most < 2 && readouts.length < 2) return null;
@@ -16,7 +16,7 @@ export function ordersView(answer, prompts) {
   const view = h("details", { class: "more orders-view" }, h("summary", {}, title));
   view.addEventListener("toggle", async () => {
     if (!view.open || view.childElementCount > 1) return;
-    const sections = readouts.map((readout, index) => readoutView(readout, readouts.length > 1 ? index : null));
+    const sections = readouts.map((readout, index) => readoutView(id, readout, readouts.length > 1 ? index : null));
     view.append(...sections);
     const branches = await prompts();
     sections.forEach((section, index) => {
@@ -28,7 +28,8 @@ export function ordersView(answer, prompts) {
   return view;
 }
 
-function readoutView({ options, probabilities, orders }, index) {
+function readoutView(id, { options, probabilities, orders }, index) {
+  const of = index === null ? id : `${id}, readout ${index + 1}`;
   const heads = ["Option", "Average", ...orders.map((_, number) => `Order ${number + 1}`)];
   const rows = options.map((option, at) =>
     h(
@@ -53,7 +54,7 @@ function readoutView({ options, probabilities, orders }, index) {
     orders.length > 1 ? h("p", { class: "hint" }, agreement(options, orders)) : null,
     h(
       "div",
-      { class: "table-frame", tabindex: "0", role: "region", "aria-label": "What each order gave" },
+      { class: "table-frame", tabindex: "0", role: "region", "aria-label": `What each order gave: ${of}` },
       h(
         "table",
         { class: "records" },

@@ -17,7 +17,7 @@ export function evaluationView(questions, reply, before, types, prompts) {
   const cards = [...questions].map(([id, question]) => {
     const answer = own(answers, id);
     const help = types.get(question.get("type"))?.help;
-    const beside = answer && [ordersView(answer, () => prompts(id)), before && differences(own(before, id), answer)];
+    const beside = answer && [ordersView(id, answer, () => prompts(id)), before && differences(own(before, id), answer)];
     return answerCard(id, question, answer, help, beside);
   });
   return h("div", { class: "evaluation" }, summary(reply), h("ol", { class: "cards" }, cards));
@@ -69,6 +69,7 @@ function answerBody(answer, help, beside) {
 
 /** What the fields beyond an answer's own say, in words; those of others than openjev are shown as they are. */
 const EXTENSIONS = {
+  x_order_spread: (spread) => [`${(spread * 100).toFixed(1)} points`, null],
   x_label_mass: (mass) => [percent(mass), mass < HALF ? "most of the probability went to other tokens" : null],
   x_calibration: (part) => [
     { question: "fitted on this question", type: "fitted on questions of its type", none: "none fits" }[part] ?? part,

@@ -29,7 +29,7 @@ function card({ id, judged }) {
       ` right: ${right} of ${count}`,
     ),
     threshold(id, judged),
-    values.length <= MOST_VALUES ? confusion(values, counts) : null,
+    values.length <= MOST_VALUES ? confusion(id, values, counts) : null,
   );
 }
 
@@ -56,7 +56,7 @@ function threshold(id, judged) {
   return h("div", { class: "threshold" }, slider, said);
 }
 
-function confusion(values, counts) {
+function confusion(id, values, counts) {
   const head = h("tr", {}, h("td", {}), values.map((value) => h("th", { scope: "col", dir: "auto" }, value)));
   const lines = values.map((meant) =>
     h(
@@ -72,7 +72,7 @@ function confusion(values, counts) {
   );
   return h(
     "div",
-    { class: "table-frame", tabindex: "0", role: "region", "aria-label": "Confusion" },
+    { class: "table-frame", tabindex: "0", role: "region", "aria-label": `Confusion of ${id}` },
     h(
       "table",
       { class: "confusion" },
