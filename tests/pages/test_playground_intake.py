@@ -15,6 +15,8 @@ REQUEST = {
     "questions": {"late": {"type": "noul", "instructions": "Is it late?"}},
     "x_orders": 2,
 }
+# Where there are several orders, the page asks for the answers of each.
+SENT = REQUEST | {"x_detail": True}
 CHAT = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hi!"}]
 
 PASTE = """(text) => {
@@ -34,7 +36,7 @@ def playground(toy, open_page):
 def test_a_request_or_a_labelled_row_is_opened(playground, row):
     playground.drop("request.json", json.dumps(REQUEST | row))
     playground.page.wait_for_selector("#toast >> text=Opened request.json")
-    assert REQUEST == json.loads(playground.run()[0])
+    assert SENT == json.loads(playground.run()[0])
     playground.page.click("#tab-answers")
 
 
@@ -82,7 +84,7 @@ def test_a_request_that_is_pasted_into_the_state_can_be_opened(playground):
     playground.page.evaluate(PASTE, json.dumps(REQUEST))
     playground.page.click("#toast >> text=Open it")
     assert ["late"] == playground.ids()
-    assert REQUEST == json.loads(playground.run()[0])
+    assert SENT == json.loads(playground.run()[0])
 
 
 def test_a_link_that_is_pasted_into_the_state_can_be_opened(playground):

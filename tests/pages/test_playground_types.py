@@ -54,7 +54,8 @@ def test_a_form_for_every_kind_of_field(playground, keep):
     # The answer is of no form that the page knows.
     answer = body["answers"]["survey"]
     shown = playground.answers.first
-    assert ["best", "shares", "ranking", "mean", "x_note"] == shown.locator(".values dt").all_text_contents()
+    assert ["best", "shares", "ranking", "mean"] == shown.locator(".values dt").all_text_contents()
+    assert ["note"] == shown.locator(".facts dt").all_text_contents()
     assert [percent(p) for p in sorted(answer["shares"].values(), reverse=True)] == shown.locator(
         ".bar-number"
     ).all_text_contents()
