@@ -126,7 +126,7 @@ def _print_mistakes(mistakes: Sequence[Mapping[str, Any]]) -> None:
     table = _table("row", "question", "label", "answered", "probability", "state")
     for one in mistakes[:MISTAKES]:
         words = (one["id"], one["question"], one["label"], one["answered"], number(one["probability"]), one["state"])
-        table.add_row(*(Text(shown(word[:STATE])) for word in words))
+        table.add_row(*(Text(shown(word if len(word) <= STATE else word[: STATE - 1] + "…")) for word in words))
     console().print(table)
 
 

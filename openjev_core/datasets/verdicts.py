@@ -35,8 +35,10 @@ def verdict(name: str, members: Sequence[Judged]) -> dict[str, Any]:
     gained = right - baseline
     differing = len(np.unique(rows[gained != 0]))
     difference = intervals.difference(float(gained.mean()), gained - gained.mean(), rows, differing)
-    better = _better(difference)
-    numbers = f"accuracy {right.mean():.1%} against {baseline.mean():.1%} on {len(np.unique(rows))} rows"
+    count = len(np.unique(rows))
+    same = not gained.any() and count >= intervals.FEWEST_CROWDED_ROWS
+    better = "no" if same else _better(difference)
+    numbers = f"accuracy {right.mean():.1%} against {baseline.mean():.1%} on {count} rows"
     return {
         "name": name,
         "better": better,
@@ -75,6 +77,8 @@ def _better(difference: Estimate) -> str:
 
 
 def _words(better: str, difference: Estimate, against: str, numbers: str) -> str:
+    if better == "no" and difference.low is None:
+        return f"Not better than {against}: right on the very same questions, {numbers}."
     if difference.low is None or difference.high is None:
         return f"Too little to tell whether it is better than {against}: {numbers}; {difference.reason}."
     value, low, high = map(_points, (difference.value, difference.low, difference.high))
