@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from mapie.risk_control import BinaryClassificationController
 from scipy import stats
 
 from openjev_core.datasets.guarantees import GRID, one_of_each_row, promised
@@ -107,3 +108,29 @@ def test_a_promise_is_held_against_fresh_rows(right, wrong, held):
 
 def test_where_nothing_is_promised_nothing_is_checked():
     assert kept_promise(None, accepted(10, 0)) is None
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:mapie")  # it advises other targets
+@pytest.mark.parametrize(("seed", "rounds_up"), [(0, True), (1, False), (2, True), (3, False), (4, False), (5, False)])
+def test_mapie_promises_the_same_threshold(seed, rounds_up):
+    """Given one question a row, and only thresholds that keep enough answers to pass: at others its sequence ends.
+
+    It rounds the mean of the mistakes times their number up, in floating point, and may so count one more: then it
+    promises nothing where the exact test does.
+    """
+    chance = np.random.default_rng(seed)
+    probability = 1 / (1 + np.exp(-np.abs(2.4 + chance.normal(0, 1.5, 400))))
+    right = chance.random(400) < probability
+    enough = [one for one in GRID if stats.binom.cdf(1, (probability >= one).sum(), 0.15) <= 0.1]
+    theirs = BinaryClassificationController(
+        predict_function=lambda answers: np.column_stack([1 - answers[:, 0], answers[:, 0]]),
+        risk="precision",
+        target_level=0.85,
+        confidence_level=0.9,
+        list_predict_params=np.array(enough),
+        fwer_method="fixed_sequence",
+    ).calibrate(probability[:, None], right.astype(int))
+
+    found = promised(probability, ~right, np.arange(400), 0.85, 0.9).threshold
+    assert found is not None
+    assert (None if rounds_up else found) == min(theirs.valid_predict_params, default=None)
