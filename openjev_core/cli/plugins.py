@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.resources
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +14,12 @@ import typer
 from openjev_core.cli.new_plugin import new_plugin
 from openjev_core.cli.setting_flags import settings_from
 from openjev_core.cli.terminal import BAD_INPUT, FAILED, complain, console, shown
+from openjev_core.errors import StartupError
 
 if TYPE_CHECKING:
     from openjev_core.plugins.registry import PluginEntry, Registry
     from openjev_core.settings import Settings
+    from openjev_core.testing.checks import Finding
 
 app = typer.Typer(
     help="The installed question types and engines. `openjev plugins guide` says how to write one.",
@@ -115,19 +119,28 @@ def show_plugin(name: Annotated[str, typer.Argument(help="The question type.")])
 
 @app.command("check")
 def check_plugins(
-    name: Annotated[str | None, typer.Argument(help="A question type; all when not given.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A question type, or an engine; all question types when not given.")
+    ] = None,
 ) -> None:
-    """Hold installed question types to the plugin contract; exit code 1 when one breaks it."""
+    """Hold installed question types to the plugin contract; exit code 1 when one breaks it.
+
+    An engine is checked when it is named: it is opened, with the settings that OPENJEV_... variables give, and read.
+    """
     from openjev_core.testing.checks import findings  # noqa: PLC0415
     from openjev_core.testing.tokenizers import INSTALL, real_tokenizers  # noqa: PLC0415
 
     registry = enabled_types()
+    if name is not None and name in registry.engines:
+        _check_engine(registry, name)
+        return
     types = [t for t in registry.types.values() if name in (None, t.name)]
     broken = [entry for entry in registry.failures if name in (None, entry.name)]
     if not types and not broken:
-        asked = "question types are" if name is None else f"question type {name!r} is"
+        asked = "question types are" if name is None else f"question type or engine {name!r} is"
+        installed = [*registry.types, *(() if name is None else registry.engines)]
         lost = "".join(f"; {entry.name} of {entry.distribution} did not load" for entry in registry.failures)
-        complain(f"no {asked} installed; installed: {', '.join(registry.types) or 'none'}{lost}")
+        complain(f"no {asked} installed; installed: {', '.join(installed) or 'none'}{lost}")
         raise typer.Exit(BAD_INPUT)
     failed = bool(broken)
     for entry in broken:
@@ -138,13 +151,33 @@ def check_plugins(
         for question_type in types:
             found = findings(question_type, tokenizers)
             failed = failed or bool(found)
-            verdict = "FAILED" if found else "ok    "
-            typer.echo(f"{verdict}  {question_type.name} ({registry.distribution_of(question_type.name)})")
-            for finding in found:
-                typer.echo(f"  {finding.rule}: {finding.msg}\n    fix: {finding.fix}")
+            _print_findings(f"{question_type.name} ({registry.distribution_of(question_type.name)})", found)
             if question_type.labels and not tokenizers:
                 typer.echo(f"  labels: not tried, since no real tokenizer is installed; {INSTALL}")
     raise typer.Exit(FAILED if failed else 0)
+
+
+def _check_engine(registry: Registry, name: str) -> None:
+    from openjev_core.testing.checks import ContractBroken  # noqa: PLC0415
+    from openjev_core.testing.engine_checks import check_engine  # noqa: PLC0415
+
+    distribution = next(entry.distribution for entry in registry.entries if registry.engines[name] in entry.engines)
+    found: Sequence[Finding] = ()
+    try:
+        asyncio.run(check_engine(registry.engines[name], settings_from({}).settings))
+    except ContractBroken as error:
+        found = error.findings
+    except StartupError as error:
+        complain(f"the engine {name} does not open: {error}")
+        raise typer.Exit(FAILED) from None
+    _print_findings(f"{name} ({distribution})", found)
+    raise typer.Exit(FAILED if found else 0)
+
+
+def _print_findings(what: str, found: Sequence[Finding]) -> None:
+    typer.echo(f"{'FAILED' if found else 'ok    '}  {what}")
+    for finding in found:
+        typer.echo(f"  {finding.rule}: {finding.msg}\n    fix: {finding.fix}")
 
 
 @app.command()

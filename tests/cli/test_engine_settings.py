@@ -83,3 +83,26 @@ def test_the_engine_is_listed(with_coin):
     rows = json.loads(with_coin("plugins", "list", "--json").stdout)
     found = [(row["name"], row["kind"], row["status"], row["summary"]) for row in rows]
     assert ("coin.toss", "engine", "loaded", "Tosses a coin.") in found
+
+
+def test_an_engine_that_is_named_is_opened_and_checked(with_coin, monkeypatch):
+    found = with_coin("plugins", "check", "coin.toss")
+    assert (
+        f"FAILED  coin.toss ({COIN})\n"
+        "  orders: options shown in one order got numbers 0.625 apart\n"
+        "    fix: give log-probabilities in the options' given order, not in the order shown\n"
+    ) == found.stdout
+    assert 1 == found.exit_code
+
+    monkeypatch.setenv("OPENJEV_COIN_TOSS_WEIGHT", str(1 / 3))
+    found = with_coin("plugins", "check", "coin.toss")
+    assert f"ok      coin.toss ({COIN})\n" == found.stdout
+    assert 0 == found.exit_code
+
+    monkeypatch.setenv("OPENJEV_COIN_TOSS_FAULT", "nothing")
+    found = with_coin("plugins", "check", "coin.toss")
+    assert (
+        "openjev: the engine coin.toss does not open: engine coin.toss: open gave a NoneType; it has to yield an "
+        "openjev_core.Model\n"
+    ) == found.stderr
+    assert 1 == found.exit_code
