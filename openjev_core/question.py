@@ -186,14 +186,19 @@ class QuestionType(Generic[Q, A]):
             whose name in JSON is none in Python says it: ``field(metadata={"wire": "class"})``.
         answer: An attrs class without a ``type`` field; what is answered is held to its annotations. Attributes beyond
             a client's expectation start with ``x_``.
-        readouts: Question to readouts; may be a generator. Sees neither state nor question id. The only function
-            that may raise :class:`~openjev_core.InvalidQuestion`. A generator that yields a *sequence* of readouts gets
-            a tuple of their distributions as the value of that ``yield``, and may ask more; a single readout is waited
-            for by no one. What it asks depends on the question and on its own distributions alone.
+        readouts: Question to readouts; may be a generator. Sees neither state nor question id. It and ``target``
+            alone may raise :class:`~openjev_core.InvalidQuestion`. A generator that yields a *sequence* of readouts
+            gets a tuple of their distributions as the value of that ``yield``, and may ask more; a single readout is
+            waited for by no one. What it asks depends on the question and on its own distributions alone.
         reduce: The question and one distribution per readout, in the order asked, to an ``answer``. Pure.
         suffix: How a readout and its labelled options are written; :func:`standard_suffix` by default.
         labels: The type's own labels. They are verified at start: each must be one token.
         examples: Valid questions, for checks, the smoke test and the API reference.
+        target: What a label of a data file says about a readout: the question, the label as JSON (a text where the file
+            has no other values) and the readout, to the key of the right option; ``None`` where it says nothing. It
+            takes what the answer's first field holds, too: an answer is right where it says the same as the label. May
+            raise :class:`~openjev_core.InvalidQuestion` for a label that means nothing. Without it, `openjev eval` and
+            `openjev calibrate` try every combination of options, which a few readouts allow.
     """
 
     name: str = field(
@@ -208,3 +213,4 @@ class QuestionType(Generic[Q, A]):
     suffix: Callable[[Readout, Sequence[tuple[str, Option]]], str] = standard_suffix
     labels: tuple[str, ...] = field(default=(), converter=_tuple)
     examples: tuple[Q, ...] = field(default=(), converter=_tuple)
+    target: Callable[[Q, Any, Readout], Hashable | None] | None = None

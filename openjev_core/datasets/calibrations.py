@@ -137,9 +137,7 @@ def labelled_rows(checked: CheckedRows) -> dict[str, list[int]]:
     for number, questions in checked.items():
         for question in questions.values():
             if question.label is not None:
-                found.setdefault(question.shape.type, []).extend(
-                    [number] * sum(len(readout.options) > 1 for readout in question.shape.readouts)
-                )
+                found.setdefault(question.shape.type, []).extend([number] * question.shape.labelled(question.label))
     return found
 
 

@@ -10,6 +10,7 @@ from attrs import frozen
 from openjev_core.datasets.places import in_row, raise_all, row_error
 from openjev_core.datasets.rows import Row
 from openjev_core.datasets.shapes import Shape, shape_of
+from openjev_core.datasets.targets import TargetShape
 from openjev_core.errors import Problem, RequestError
 from openjev_core.json_document import compact
 from openjev_core.plugins.structuring import QuestionConverter
@@ -26,7 +27,7 @@ class CheckedQuestion:
     """
 
     wire: Any
-    shape: Shape
+    shape: Shape | TargetShape
     label: int | None
 
 
@@ -66,7 +67,7 @@ def check_rows(rows: Sequence[Row], converter: QuestionConverter, *, labelled: b
 
 def check_questions(
     rows: Sequence[Row], converter: QuestionConverter, *, known: Collection[str] | None = None
-) -> Mapping[int, Mapping[str, Shape]]:
+) -> Mapping[int, Mapping[str, Shape | TargetShape]]:
     """Check the questions of rows that have no labels, and tell the shapes of those that were checked, by row and id.
 
     Args:
@@ -78,7 +79,7 @@ def check_questions(
         RequestError: As for :func:`check_rows`.
     """
     shapes = Shapes(converter)
-    found: dict[int, dict[str, Shape]] = {}
+    found: dict[int, dict[str, Shape | TargetShape]] = {}
     problems: list[Problem] = []
     for row in rows:
         of_row = found.setdefault(row.number, {})
@@ -99,7 +100,7 @@ class Shapes:
 
     def __init__(self, converter: QuestionConverter) -> None:
         self._converter = converter
-        self._known: dict[str, Shape | RequestError] = {}
+        self._known: dict[str, Shape | TargetShape | RequestError] = {}
         self._types: dict[str, tuple[str, str]] = {}
 
     def check(self, row: Row, question_id: str, wire: Any) -> CheckedQuestion:
@@ -117,7 +118,7 @@ class Shapes:
             raise in_row(row.place, error.under("labels", question_id)) from None
         return CheckedQuestion(wire=wire, shape=shape, label=label)
 
-    def check_question(self, row: Row, question_id: str, wire: Any) -> Shape:
+    def check_question(self, row: Row, question_id: str, wire: Any) -> Shape | TargetShape:
         """Check one question of a row.
 
         Raises:
@@ -132,7 +133,7 @@ class Shapes:
             raise row_error(row.place, ("questions", question_id, "type"), msg)
         return shape
 
-    def _shape(self, wire: Any) -> Shape | RequestError:
+    def _shape(self, wire: Any) -> Shape | TargetShape | RequestError:
         # Most data sets ask the same questions of every row.
         written = compact(wire)
         if written not in self._known:

@@ -13,6 +13,7 @@ from openjev_core.datasets.places import file_error, write_text
 from openjev_core.datasets.rows import Row
 from openjev_core.datasets.shapes import Shape
 from openjev_core.datasets.tables import needs_extra
+from openjev_core.datasets.targets import TargetShape
 from openjev_core.errors import StartupError
 from openjev_core.json_document import compact
 
@@ -42,7 +43,7 @@ def check_export(path: Path) -> None:
         raise StartupError(f"{path}: cannot be written: there is no folder {path.parent}")
 
 
-def check_clashes(rows: Sequence[Row], shapes: Mapping[int, Mapping[str, Shape]]) -> None:
+def check_clashes(rows: Sequence[Row], shapes: Mapping[int, Mapping[str, Shape | TargetShape]]) -> None:
     """Check, before any row is answered, that no column of an export has the name of another.
 
     Args:
@@ -59,8 +60,12 @@ def check_clashes(rows: Sequence[Row], shapes: Mapping[int, Mapping[str, Shape]]
         key = (*row.fields, *((question_id, id(shape)) for question_id, shape in of_row.items()))
         if key not in seen:
             seen.add(key)
-            answers = {name: {**shape.answers[0], **dict.fromkeys(EXTRA)} for name, shape in of_row.items()}
+            answers = {name: {**_sample(shape), **dict.fromkeys(EXTRA)} for name, shape in of_row.items()}
             _cells(row, {"answers": answers, "error": ""})
+
+
+def _sample(shape: Shape | TargetShape) -> Mapping[str, Any]:
+    return dict.fromkeys(shape.fields) if isinstance(shape, TargetShape) else shape.answers[0]
 
 
 def export(path: Path, rows: Sequence[Row], records: Mapping[int, Mapping[str, Any]], *, escape_formulas: bool) -> None:

@@ -13,6 +13,8 @@ from openjev_core.datasets.askers import Asker, Reply, retried
 from openjev_core.datasets.checked_rows import CheckedQuestion, CheckedRows
 from openjev_core.datasets.reorderings import REVERSED, SHUFFLED, reorderings
 from openjev_core.datasets.rows import Row
+from openjev_core.datasets.shapes import Shape
+from openjev_core.datasets.targets import TargetShape
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.request import ALIAS
 from openjev_core.errors import PluginError, RequestError, StartupError
@@ -102,12 +104,15 @@ class ScoreRecorder:
             return {**identity(row), "error": str(error)}
         readouts = []
         for question_id, question in labelled.items():
-            outcome = question.shape.outcomes[question.label or 0]
-            for read, label in zip(scores[question_id], outcome, strict=True):
+            scored = scores[question_id]
+            positions = question.shape.positions(question.label or 0, [one.readout for one in scored])
+            for read, label in zip(scored, positions, strict=True):
+                if label is None:
+                    continue
                 # JSON has no minus infinity.
                 orders = [
                     {"labels": list(o.labels), "scores": [s if math.isfinite(s) else None for s in o.scores]}
-                    for o in read
+                    for o in read.orders
                 ]
                 readouts.append(
                     {"question": question_id, "type": question.shape.type, "label": label, "orders": orders}
@@ -134,7 +139,7 @@ def _judged(question: CheckedQuestion, answer: Mapping[str, Any]) -> dict[str, A
     """An answer in the terms of its question's outcomes."""
     shape = question.shape
     value = answer.get(shape.headline)
-    judged = {
+    judged: dict[str, Any] = {
         "type": shape.type,
         "kind": shape.kind,
         "names": list(shape.names),
@@ -143,7 +148,14 @@ def _judged(question: CheckedQuestion, answer: Mapping[str, Any]) -> dict[str, A
         "predicted": shape.predicted(answer, question.label),
         "probabilities": shape.probabilities(answer),
     }
-    if shape.kind == "ordinal" and question.label is not None and isinstance(value, (int, float)):
+    if question.label is not None and isinstance(shape, TargetShape):
+        judged["chance"] = shape.chance(question.label)
+    if (
+        isinstance(shape, Shape)
+        and shape.kind == "ordinal"
+        and question.label is not None
+        and isinstance(value, (int, float))
+    ):
         judged["error"] = abs(value - shape.answers[question.label][shape.headline])
     return judged
 

@@ -9,6 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from openjev_core.datasets.shapes import Shape, shape_of
+from openjev_core.datasets.targets import TargetShape
 from openjev_core.errors import RequestError
 from openjev_core.plugins.structuring import QuestionConverter
 
@@ -35,7 +36,7 @@ class Reordered:
         return None if outcome is None else self.order[outcome]
 
 
-def reorderings(wire: Any, shape: Shape, converter: QuestionConverter, seed: str) -> dict[str, Reordered]:
+def reorderings(wire: Any, shape: Shape | TargetShape, converter: QuestionConverter, seed: str) -> dict[str, Reordered]:
     """The question with its options reversed and, from three options on, in a random order that is neither.
 
     Empty for questions whose options stand in no order that a client chooses (a yes and a no, the levels of a rubric)
@@ -47,7 +48,7 @@ def reorderings(wire: Any, shape: Shape, converter: QuestionConverter, seed: str
         converter: Knows the question types.
         seed: Chooses the random order, the same one every time.
     """
-    if len(shape.readouts) != 1 or shape.readouts[0].ordered:
+    if isinstance(shape, TargetShape) or len(shape.readouts) != 1 or shape.readouts[0].ordered:
         return {}
     given = tuple(range(shape.options))
     orders = {REVERSED: given[::-1]}
@@ -78,7 +79,9 @@ def reorder(wire: Any, shape: Shape, order: Sequence[int], converter: QuestionCo
             other = shape_of(candidate, converter)
         except RequestError:
             continue
-        if len(other.readouts) == 1 and other.readouts[0].options == tuple(options[given] for given in order):
+        if not isinstance(other, Shape) or len(other.readouts) != 1:
+            continue
+        if other.readouts[0].options == tuple(options[given] for given in order):
             return Reordered(candidate, other, tuple(order))
     return None
 

@@ -12,13 +12,16 @@ import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from itertools import islice
 from typing import Any, Literal
 
 from attrs import frozen
 
 from openjev_core.asking import Asking
 from openjev_core.datasets.places import listed
+from openjev_core.datasets.targets import MOST_READOUTS, TargetShape
 from openjev_core.errors import PluginError, RequestError
+from openjev_core.plugins.forms import fields_of
 from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.question import Distribution, QuestionType, Readout
 
@@ -122,6 +125,14 @@ class Shape:
             return None
         return [float(given[key]) for key in keys]
 
+    def positions(self, outcome: int, readouts: Sequence[Readout]) -> Sequence[int | None]:  # noqa: ARG002 - a shape of other types looks at them
+        """The position of the right option of each readout that was read."""
+        return self.outcomes[outcome]
+
+    def labelled(self, outcome: int) -> int:  # noqa: ARG002 - as above
+        """How many readouts that are read an outcome says the right option of."""
+        return sum(len(readout.options) > 1 for readout in self.readouts)
+
     def _name(self, index: int) -> Any:
         said = self.answers[index][self.headline]
         alike = sum(answer[self.headline] == said for answer in self.answers)
@@ -138,31 +149,29 @@ class Shape:
         return values
 
 
-def shape_of(question: Any, converter: QuestionConverter) -> Shape:
+def shape_of(question: Any, converter: QuestionConverter) -> Shape | TargetShape:
     """Find out how to read a question's labels and answers.
+
+    A type's ``target`` says what a label means, where it has one. The outcomes of other types are listed, where that
+    can be done; where not, the question can be asked but takes no label.
 
     Args:
         question: As on the wire.
         converter: Structures it by the installed question types.
 
     Raises:
-        RequestError: The question is not valid, with paths inside it; or it has too many outcomes.
+        RequestError: The question is not valid, with paths inside it.
         PluginError: The question's type broke its contract.
     """
     question_type, structured = converter.question(question)
     asking = Asking(question_type, structured)
     with closing(asking):
-        readouts = list(asking.pull())
-    if asking.waits:
-        msg = f"what a {question_type.name} question asks depends on what is read, so no label can be compared with it"
-        raise RequestError.at((), msg)
+        readouts = list(islice(asking.pull(), MOST_READOUTS))
     count = math.prod(len(readout.options) for readout in readouts)
-    if len(readouts) > 1 and count > MOST_COMBINATIONS:
-        msg = (
-            f"a {question_type.name} question with {len(readouts)} readouts has {count} possible answers, and labels "
-            f"are told apart among up to {MOST_COMBINATIONS}; ask in parts"
+    if question_type.target is not None or asking.waits or (len(readouts) > 1 and count > MOST_COMBINATIONS):
+        return TargetShape(
+            question_type, structured, headline_in(question_type), _no_label(question_type, asking, count)
         )
-        raise RequestError.at((), msg)
     outcomes = tuple(itertools.product(*(range(len(readout.options)) for readout in readouts)))
     answers = tuple(_certain_answer(question_type, structured, readouts, outcome, converter) for outcome in outcomes)
     headline = headline_of(question_type.name, answers[0])
@@ -174,6 +183,23 @@ def shape_of(question: Any, converter: QuestionConverter) -> Shape:
         outcomes=outcomes,
         answers=answers,
     )
+
+
+def headline_in(question_type: QuestionType[Any, Any]) -> str:
+    """The field of a type's answers that says what was answered."""
+    return headline_of(question_type.name, {field.name: None for field in fields_of(question_type.answer)})
+
+
+def _no_label(question_type: QuestionType[Any, Any], asking: Asking, count: int) -> str:
+    """Why a question whose outcomes are not listed takes no label, where its type has no ``target``."""
+    if asking.waits:
+        found = f"what a {question_type.name} question asks depends on what is read"
+    else:
+        found = (
+            f"a {question_type.name} question with {asking.readouts} readouts has {count} possible answers, and up to "
+            f"{MOST_COMBINATIONS} are listed"
+        )
+    return f"{found}, so a label says nothing unless the type has a `target`; ask in parts, or add one to the type"
 
 
 def headline_of(type_name: str, answer: Mapping[str, Any]) -> str:

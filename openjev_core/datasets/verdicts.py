@@ -64,7 +64,7 @@ def commonest(members: Sequence[Judged]) -> dict[str, str | None]:
 
 def _right_by_default(common: str | None, question: Mapping[str, Any]) -> float:
     if common is None:
-        return 1 / len(question["names"])
+        return float(question.get("chance", 1 / len(question["names"])))
     return float(question["names"][question["label"]] == common)
 
 

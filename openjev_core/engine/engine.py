@@ -20,7 +20,7 @@ from openjev_core.engine.preparation import HEAVY_AT_ONCE, Note, Preparation
 from openjev_core.engine.prior import PriorMemory
 from openjev_core.engine.readings import PreparedReader
 from openjev_core.engine.request import ALIAS, Request, Requests
-from openjev_core.engine.scores import OrderScores, Scorer, order_scores
+from openjev_core.engine.scores import ScoredReadout, Scorer, order_scores
 from openjev_core.engine.threads import Threads
 from openjev_core.errors import StartupError
 from openjev_core.json_document import document_of, parse_document
@@ -181,12 +181,12 @@ class Engine:
             document["x_orders"] = orders
         return await self.evaluate_request(self.structure(document_of(document)))
 
-    async def scores(self, request: Request) -> Mapping[str, Sequence[Sequence[OrderScores]]]:
+    async def scores(self, request: Request) -> Mapping[str, Sequence[ScoredReadout]]:
         """Read a request and stop before the distributions: what a calibration is fitted on.
 
         Returns:
-            Question id to the scores of its readouts, order by order. The label prior is divided out where the settings
-            say so; no calibration and no temperature is applied.
+            Question id to its readouts with their scores, order by order. The label prior is divided out where the
+            settings say so; no calibration and no temperature is applied.
 
         Raises:
             OpenJevError: As for :meth:`evaluate_body`.
@@ -195,7 +195,7 @@ class Engine:
             prepared = await self._preparation.of_request(request)
             read = await self._readings.read(request, prepared)
         return {
-            name: [order_scores(one, read.priors) for one in readouts]
+            name: [ScoredReadout(one.readout.planned.readout, order_scores(one, read.priors)) for one in readouts]
             for name, readouts in read.readings.items()
             if name not in read.failures
         }

@@ -14,7 +14,7 @@ from attrs import frozen
 from openjev_core.calibration import UNCORRECTED, Calibration, Correction
 from openjev_core.distribution import floored_logs, softmax
 from openjev_core.engine.calibrated import ReadoutName, correction_for, name_of, question_digest
-from openjev_core.question import QuestionType
+from openjev_core.question import QuestionType, Readout
 from openjev_core.reader import Logprobs, OrderReading, PreparedReadout
 
 
@@ -48,6 +48,19 @@ class OrderScores:
 
     labels: Sequence[str]
     scores: Sequence[float]
+
+
+@frozen
+class ScoredReadout:
+    """A readout, and its scores.
+
+    Attributes:
+        readout: As the type asked it.
+        orders: The scores of each order that was read.
+    """
+
+    readout: Readout
+    orders: Sequence[OrderScores]
 
 
 @frozen

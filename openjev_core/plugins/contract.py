@@ -84,6 +84,8 @@ def member_fault(question_type: QuestionType[Any, Any]) -> str | None:
     for role in ("readouts", "reduce", "suffix"):
         if not callable(getattr(question_type, role)):
             return f": its {role} cannot be called; give a function"
+    if question_type.target is not None and not callable(question_type.target):
+        return ": its target cannot be called; give a function, or None"
     return members_fault(question_type)
 
 

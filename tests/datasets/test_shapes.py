@@ -192,9 +192,11 @@ def test_two_outcomes_with_one_answer_are_told_apart_by_their_keys():
     assert 1 == found.predicted({"choice": None}, 0)
 
 
-def test_too_many_combinations_are_refused():
+def test_labels_among_too_many_combinations_are_refused():
+    many = shape({"type": "tags", "tags": [f"t{i}" for i in range(20)]})
+
     with pytest.raises(RequestError, match="20 readouts has 1048576 possible answers"):
-        shape({"type": "tags", "tags": [f"t{i}" for i in range(20)]})
+        many.outcome_of(["t1"])
 
 
 def test_only_options_that_a_client_lists_are_reordered():

@@ -360,4 +360,4 @@ async def test_a_preview_shows_the_first_round_and_who_asks_on():
 async def test_scores_for_a_calibration_are_those_of_every_round():
     engine = scripted_engine(ScriptedBackend(RIGHT), walking())
     request = engine.structure({"model": "jev-latest", "state": "S.", "questions": {"q": WALK}})
-    assert [2, 2, 2] == [len(orders[0].scores) for orders in (await engine.scores(request))["q"]]
+    assert [2, 2, 2] == [len(one.orders[0].scores) for one in (await engine.scores(request))["q"]]

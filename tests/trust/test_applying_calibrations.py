@@ -223,7 +223,7 @@ def test_scores_are_told_without_the_calibration(engine_with):
 
     (readout,) = asyncio.run(engine.scores(request))["q"]
 
-    (order,) = readout
+    (order,) = readout.orders
     assert ("A", "B") == order.labels
     assert pytest.approx(math.log(4)) == order.scores[0] - order.scores[1]
 
@@ -236,4 +236,4 @@ def test_scores_name_the_labels_of_each_order():
     (readout,) = asyncio.run(engine.scores(request))["q"]
 
     # Sorted by text: Blue, Red, Tan. Given: Red, Blue, Tan.
-    assert [("B", "A", "C"), ("A", "C", "B"), ("C", "B", "A")] == [order.labels for order in readout]
+    assert [("B", "A", "C"), ("A", "C", "B"), ("C", "B", "A")] == [order.labels for order in readout.orders]

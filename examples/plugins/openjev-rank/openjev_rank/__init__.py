@@ -92,6 +92,15 @@ def reduce(question: Rank, distributions: Sequence[Distribution]) -> RankAnswer:
     )
 
 
+def target(question: Rank, label: Any, readout: Readout) -> str:
+    """A label is all items in their right order, best first: a list, or a text with commas between them."""
+    order = [name.strip() for name in label.split(",")] if isinstance(label, str) else label
+    if not isinstance(order, list) or set(map(str, order)) != set(question.criteria) or len(set(order)) != len(order):
+        raise InvalidQuestion(f"is no order of these items: {', '.join(question.criteria)}")
+    first, second = readout.key
+    return str(first if order.index(first) < order.index(second) else second)
+
+
 RANK = QuestionType(
     name="rank",
     summary="2 to 12 items in order, best first, from pairwise comparisons.",
@@ -100,6 +109,7 @@ RANK = QuestionType(
     answer=RankAnswer,
     readouts=readouts,
     reduce=reduce,
+    target=target,
     examples=(
         Rank(
             instructions="Which of the two should be dealt with first?",

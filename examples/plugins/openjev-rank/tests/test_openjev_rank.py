@@ -7,7 +7,7 @@ import pytest
 from openjev_rank import RANK, Rank
 from openjev_rank.bradley_terry import strengths
 
-from openjev_core import RequestError
+from openjev_core import InvalidQuestion, RequestError
 from openjev_core.testing import check_question_type, rendered_prompts
 
 QUESTION = Rank(instructions="Which is larger?", criteria={"mouse": None, "whale": None, "dog": None})
@@ -82,3 +82,17 @@ def test_what_it_refuses(openjev_engine: Any, count: int) -> None:
         asyncio.run(openjev_engine(RANK).evaluate(state="", questions={"q": question}))
 
     assert f"questions.q.criteria: a rank question takes 2 to 12 items, found {count}" == str(refusal.value)
+
+
+@pytest.mark.parametrize("label", [["whale", "dog", "mouse"], "whale, dog, mouse"])
+def test_a_label_is_the_right_order(label: Any) -> None:
+    said = {readout.key: RANK.target(QUESTION, label, readout) for readout in RANK.readouts(QUESTION)}
+
+    assert "whale" == said["mouse", "whale"] == said["whale", "mouse"]
+    assert "dog" == said["mouse", "dog"]
+
+
+@pytest.mark.parametrize("label", ["whale, dog", "whale, dog, dog, mouse", ["whale", "dog", "cat"], 3])
+def test_what_is_no_order_of_the_items_is_no_label(label: Any) -> None:
+    with pytest.raises(InvalidQuestion, match="is no order of these items: mouse, whale, dog"):
+        RANK.target(QUESTION, label, next(iter(RANK.readouts(QUESTION))))

@@ -69,6 +69,14 @@ def reduce(question: Tags, distributions: Sequence[Distribution]) -> TagsAnswer:
     return TagsAnswer(tags=sorted(listed, key=lambda name: -probabilities[name]), probabilities=probabilities)
 
 
+def target(question: Tags, label: Any, readout: Readout) -> str:
+    """A label is the tags that apply: a list, or a text with commas between them."""
+    names = [name.strip() for name in label.split(",") if name.strip()] if isinstance(label, str) else label
+    if not isinstance(names, list) or not all(isinstance(name, str) and name in question.criteria for name in names):
+        raise InvalidQuestion(f"is no list of these tags: {', '.join(question.criteria)}")
+    return "yes" if readout.key in names else "no"
+
+
 TAGS = QuestionType(
     name="tags",
     summary="Which of several tags apply, with a probability for each.",
@@ -77,6 +85,7 @@ TAGS = QuestionType(
     answer=TagsAnswer,
     readouts=readouts,
     reduce=reduce,
+    target=target,
     labels=("Yes", "No"),
     examples=(
         Tags(

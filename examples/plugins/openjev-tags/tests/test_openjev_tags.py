@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from openjev_tags import TAGS, Tags
 
-from openjev_core import RequestError
+from openjev_core import InvalidQuestion, RequestError
 from openjev_core.asking import Asking
 from openjev_core.engine.plan import plan
 from openjev_core.testing import check_question_type, rendered_prompts
@@ -70,3 +70,12 @@ def test_what_it_refuses(openjev_engine: Any, question: dict[str, Any], msg: str
         asyncio.run(engine.evaluate(state="", questions={"q": {"type": "tags", **question}}))
 
     assert msg == str(refusal.value)
+
+
+@pytest.mark.parametrize("label", [["b", "a"], "a, b"])
+def test_a_label_lists_the_tags_that_apply(label: Any) -> None:
+    question = Tags(criteria={"a": None, "b": None, "c": None})
+
+    assert ["yes", "yes", "no"] == [TAGS.target(question, label, readout) for readout in TAGS.readouts(question)]
+    with pytest.raises(InvalidQuestion, match="is no list of these tags: a, b, c"):
+        TAGS.target(question, "a, x", next(iter(TAGS.readouts(question))))

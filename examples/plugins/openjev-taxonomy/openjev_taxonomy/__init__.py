@@ -19,7 +19,7 @@ from openjev_core import (
     hookimpl,
     question_text,
 )
-from openjev_taxonomy.tree import Node, Path, children_of, most_probable, next_beam, parts_of, probabilities
+from openjev_taxonomy.tree import Node, Path, children_of, leaves_of, most_probable, next_beam, parts_of, probabilities
 
 WITHOUT_INSTRUCTIONS = "Which category does the material belong to?"
 MOST = 64
@@ -104,6 +104,18 @@ def choice_within(question: Taxonomy, asked: str, path: Path) -> Readout:
     return Readout(key=path, text=asked + within, options=tuple(options), loc=place_of(path))
 
 
+def target(question: Taxonomy, label: Any, readout: Readout) -> str | None:
+    """A label is a leaf: its path as names or as text, or its own name where one leaf alone has it."""
+    names = tuple(label) if isinstance(label, list) else label
+    fitting = [path for path in leaves_of(question.criteria) if names in (path, STEP.join(path))] or [
+        path for path in leaves_of(question.criteria) if path[-1] == names
+    ]
+    if len(fitting) != 1:
+        raise InvalidQuestion(f"means {len(fitting)} leaves of the tree; write a leaf's path, as in 'Animals > Birds'")
+    (leaf,), depth = fitting, len(readout.key)
+    return leaf[depth] if leaf[:depth] == readout.key else None
+
+
 def place_of(path: Path) -> tuple[str, ...]:
     """Where the parts of a part stand in the question."""
     return ("criteria", *(step for name in path for step in (name, "children")))
@@ -143,6 +155,7 @@ TAXONOMY = QuestionType(
     answer=TaxonomyAnswer,
     readouts=readouts,
     reduce=reduce,
+    target=target,
     examples=(
         Taxonomy(
             instructions="What is the message about?",

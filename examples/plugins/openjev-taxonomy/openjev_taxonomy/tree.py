@@ -45,6 +45,12 @@ def parts_of(tree: Nodes) -> Iterator[tuple[Path, Nodes]]:
         waiting.extend(((*path, name), node.children) for name, node in children.items() if node and node.children)
 
 
+def leaves_of(tree: Nodes) -> Iterator[Path]:
+    """Every leaf."""
+    for path, children in parts_of(tree):
+        yield from ((*path, name) for name, node in children.items() if not node or not node.children)
+
+
 def probabilities(distributions: Sequence[Distribution]) -> dict[Path, float]:
     """Each node whose siblings were read, with its probability: the product of the choices that lead to it.
 

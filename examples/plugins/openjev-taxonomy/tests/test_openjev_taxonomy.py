@@ -5,9 +5,9 @@ from typing import Any
 
 import httpx
 import pytest
-from openjev_taxonomy import TAXONOMY, Node, Taxonomy
+from openjev_taxonomy import TAXONOMY, Node, Taxonomy, readouts, target
 
-from openjev_core import RequestError
+from openjev_core import InvalidQuestion, RequestError
 from openjev_core.testing import check_question_type, rendered_prompts
 
 
@@ -139,6 +139,23 @@ def test_names_and_descriptions_are_shown(openjev_engine: Any) -> None:
 
     assert " Which?\n\nOptions:\nA: a\n  b\nB: c<" in shown
     assert ' Which?\n  Within: a\n  b\n\nOptions:\nA: x: ["y"]\nB: z<' in shown
+
+
+@pytest.mark.parametrize("label", [["Hardware", "Router", "Setup"], "Hardware > Router > Setup", "Setup"])
+def test_a_label_is_a_leaf(label: Any) -> None:
+    question = TAXONOMY.examples[0]
+    (top,) = next(readouts(question))
+
+    assert "Hardware" == target(question, label, top)
+
+
+@pytest.mark.parametrize("label", ["Hardware", ["Router", "Setup"], 3, ""])
+def test_what_is_no_leaf_is_no_label(label: Any) -> None:
+    question = TAXONOMY.examples[0]
+    (top,) = next(readouts(question))
+
+    with pytest.raises(InvalidQuestion, match="means 0 leaves of the tree"):
+        target(question, label, top)
 
 
 def test_it_is_answered_by_a_server(openjev_server: Any) -> None:
