@@ -9,12 +9,13 @@ themselves.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
-import attrs
 from attrs import field, frozen, validators
+
+from openjev_core.question import NoSettings
 
 if TYPE_CHECKING:
     from openjev_core.address import Address
@@ -25,11 +26,6 @@ NAME_PATTERN = re.compile(r"[a-z][a-z0-9.-]{0,63}")
 
 Progress = Callable[[str], None]
 """Takes a line for a person on what the start waits for or has found."""
-
-
-@frozen
-class NoSettings:
-    """The settings of an engine that has none of its own."""
 
 
 @frozen(kw_only=True)
@@ -78,24 +74,3 @@ class EngineType:
     settings: type = NoSettings
     recognise: Callable[[Address], Awaitable[str | None]] | None = None
     fallback: bool = False
-
-    @property
-    def own_fields(self) -> Mapping[str, attrs.Attribute[Any]]:
-        """The fields of its own settings, by the names that they have among all settings: ``e_x``."""
-        prefix = re.sub(r"[.-]", "_", self.name)
-        return {f"{prefix}_{one.name}": one for one in attrs.fields(self.settings)}
-
-    def own_settings(self, texts: Mapping[str, str]) -> Any:
-        """Its own settings, an instance of :attr:`settings`.
-
-        Args:
-            texts: Those of all engines, by name.
-
-        Raises:
-            SettingsError: A value is not accepted.
-        """
-        from openjev_core.settings import parse_value, variable  # noqa: PLC0415 - the contract loads no settings
-
-        fields = self.own_fields.items()
-        given = {one.name: parse_value(one, texts[name], variable(name)) for name, one in fields if name in texts}
-        return self.settings(**given)

@@ -9,6 +9,7 @@ This module knows nothing of prompts, tokenizers, HTTP or any one question type.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
@@ -90,6 +91,9 @@ class Distribution:
         label_mass: How much of the probability of all that the model could have answered the options hold, in [0, 1]:
             the mean over the orders; ``None`` where the engine does not say. A small one means that the model would
             have written something else, and that the probabilities say little.
+        logprobs: As the engine read them, for each order that was read: one per option in their given order, in nats,
+            before priors, temperatures and calibrations. Only differences mean something. Empty where nothing was
+            read: also where `openjev eval` tries what a label means.
     """
 
     readout: Readout
@@ -97,6 +101,7 @@ class Distribution:
     confidence: float
     spread: float = 0.0
     label_mass: float | None = None
+    logprobs: tuple[tuple[float, ...], ...] = ()
 
     def __getitem__(self, key: Hashable) -> float:
         """The probability of the option whose key is ``key``; ``KeyError`` when there is none."""
@@ -156,25 +161,51 @@ def indent_continuation(text: str) -> str:
     return text if text.isprintable() else LINE_BREAK.sub(lambda m: m.group() + "  ", text)
 
 
-def standard_suffix(readout: Readout, labelled: Sequence[tuple[str, Option]]) -> str:
+@frozen
+class PromptWords:
+    """The fixed words of a prompt, in the language of its questions. A setting says them: ``OPENJEV_PROMPT_WORDS``.
+
+    Attributes:
+        question: Stands before what a suffix says.
+        options: Stands above the options.
+        answer: Stands before the label, on a line of its own.
+    """
+
+    question: str = "Question:"
+    options: str = "Options:"
+    answer: str = "Answer:"
+
+
+ENGLISH = PromptWords()
+
+
+def standard_suffix(readout: Readout, labelled: Sequence[tuple[str, Option]], words: PromptWords = ENGLISH) -> str:
     """The standard form of a readout: its words, a blank line, ``Options:``, and one ``label: text`` line per option.
 
     Args:
         readout: The readout to write.
         labelled: ``(label, option)`` pairs in the order in which they are shown.
+        words: The prompt's fixed words, of which this writes the one above the options.
 
     Returns:
         What follows ``Question: `` in the prompt, up to the last option, without outer white space: an option without
         text is its label and a colon, and a readout without words begins with ``Options:``.
     """
     lines = [f"{label}: {indent_continuation(option.text)}".rstrip() for label, option in labelled]
-    words = f"{indent_continuation(readout.text)}\n\n" if readout.text else ""
-    return f"{words}Options:\n" + "\n".join(lines)
+    text = f"{indent_continuation(readout.text)}\n\n" if readout.text else ""
+    return f"{text}{words.options}\n" + "\n".join(lines)
+
+
+@frozen
+class NoSettings:
+    """The settings of a question type or an engine that has none of its own."""
 
 
 @frozen(kw_only=True)
 class QuestionType(Generic[Q, A]):
     """A question type: the whole of what a plugin gives to the engine.
+
+    ``readouts``, ``reduce``, ``suffix`` and ``target`` may name a parameter ``settings``, and get the type's own.
 
     Attributes:
         name: The wire's ``type`` tag: a lower-case slug of at most 64 characters.
@@ -191,7 +222,8 @@ class QuestionType(Generic[Q, A]):
             gets a tuple of their distributions as the value of that ``yield``, and may ask more; a single readout is
             waited for by no one. What it asks depends on the question and on its own distributions alone.
         reduce: The question and one distribution per readout, in the order asked, to an ``answer``. Pure.
-        suffix: How a readout and its labelled options are written; :func:`standard_suffix` by default.
+        suffix: How a readout and its labelled options are written; :func:`standard_suffix` by default. It may name the
+            parameters ``question``, which asks the readout, and ``words``, the prompt's fixed words.
         labels: The type's own labels. They are verified at start: each must be one token.
         examples: Valid questions, for checks, the smoke test and the API reference.
         target: What a label of a data file says about a readout: the question, the label as JSON (a text where the file
@@ -199,6 +231,10 @@ class QuestionType(Generic[Q, A]):
             takes what the answer's first field holds, too: an answer is right where it says the same as the label. May
             raise :class:`~openjev_core.InvalidQuestion` for a label that means nothing. Without it, `openjev eval` and
             `openjev calibrate` try every combination of options, which a few readouts allow.
+        settings: An attrs class of the type's own settings, each field made by :func:`~openjev_core.setting`. The field
+            ``x`` of a type ``t`` is the variable ``OPENJEV_T_X`` and the flag ``--t-x``; a secret has no flag. Those in
+            force stand in ``GET /v1/limits``.
+        own: The settings in force, an instance of that class. openjev sets it.
     """
 
     name: str = field(
@@ -208,9 +244,35 @@ class QuestionType(Generic[Q, A]):
     api: int
     question: type[Q]
     answer: type[A]
-    readouts: Callable[[Q], Iterable[Readout | Sequence[Readout]]]
-    reduce: Callable[[Q, Sequence[Distribution]], A]
-    suffix: Callable[[Readout, Sequence[tuple[str, Option]]], str] = standard_suffix
+    readouts: Callable[..., Iterable[Readout | Sequence[Readout]]]
+    reduce: Callable[..., A]
+    suffix: Callable[..., str] = standard_suffix
     labels: tuple[str, ...] = field(default=(), converter=_tuple)
     examples: tuple[Q, ...] = field(default=(), converter=_tuple)
-    target: Callable[[Q, Any, Readout], Hashable | None] | None = None
+    target: Callable[..., Hashable | None] | None = None
+    settings: type = NoSettings
+    own: Any = None
+    _suffix_names_question: bool = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_suffix_names_question", names_parameter(self.suffix, "question"))
+
+    def written(self, question: Q, readout: Readout, labelled: Sequence[tuple[str, Option]]) -> str:
+        """What the type's suffix writes of a readout.
+
+        Args:
+            question: Asks the readout.
+            readout: The readout.
+            labelled: ``(label, option)`` pairs in the order in which they are shown.
+        """
+        if self._suffix_names_question:
+            return self.suffix(readout, labelled, question=question)
+        return self.suffix(readout, labelled)
+
+
+def names_parameter(function: object, name: str) -> bool:
+    """Whether a function names a parameter. What cannot be called, or does not tell, names none."""
+    try:
+        return callable(function) and name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False

@@ -123,7 +123,7 @@ class Session(AbstractAsyncContextManager["Session"], Protocol):
             question_type: Writes them.
             readouts: Taken one by one, so that a type which asks for ever ends at the limits.
             earlier: What a session of the same reader made of the same readouts: used again where it fits this state.
-            question: The instance of the type's question class that asks them, for services that know the type.
+            question: The instance of the type's question class that asks them.
 
         Raises:
             RequestError: A limit, or something that the model cannot be shown. Paths start at the question.

@@ -98,6 +98,14 @@ def words(value: str) -> tuple[str, ...]:
     return found
 
 
+def prompt_words(value: str) -> tuple[str, ...]:
+    """The three fixed words of a prompt."""
+    found = tuple(part.strip() for part in value.split(","))
+    if len(found) != 3 or not all(part and part.isprintable() for part in found):  # noqa: PLR2004 - one for each
+        raise ValueError("three texts of one line, comma-separated, such as Frage:,Optionen:,Antwort:")
+    return found
+
+
 def order_count(value: str) -> Orders:
     """The number of orders of its options in which a readout is read."""
     return checked_orders(int(value) if COUNT.fullmatch(value) else value)

@@ -29,6 +29,7 @@ from openjev_core.setting_values import (
     order_count,
     origins,
     positive,
+    prompt_words,
     server_url,
     text,
     words,
@@ -134,6 +135,11 @@ class Settings:
         order_count,
         "orders of the options that each readout is read in and averaged over: a number, or full",
     )
+    prompt_words: tuple[str, ...] = setting(
+        ("Question:", "Options:", "Answer:"),
+        prompt_words,
+        "the prompt's fixed words in the language of the questions, comma-separated, for models that take prompts",
+    )
     prior: Literal["off", "contentless"] = setting(
         "off", one_of("off", "contentless"), "contentless divides out what the model answers to an empty state"
     )
@@ -152,8 +158,8 @@ class Settings:
     mcp: bool = setting(False, flag, "offer tools to agents at /mcp, by the Model Context Protocol; needs openjev[mcp]")
     debug_prompts: bool | None = setting(None, flag, "serve POST /v1/prompts; when unset, on a loopback address only")
     own: Mapping[str, str] = attrs.field(factory=dict, hash=False)
-    """The engines' own settings as text, such as ``{"similarity_model": "..."}``: an engine reads its own when it is
-    opened."""
+    """Own settings of engines and question types as text, such as ``{"similarity_model": "..."}``: they are read when
+    an engine is opened."""
 
     @property
     def public_name(self) -> str | None:
@@ -199,7 +205,7 @@ def load_settings(
         environ: ``os.environ`` or a stand-in. An empty variable counts as unset.
         flags: Field name to value, text or already of its type; ``None`` counts as not given.
         preset: Field name to value, of its type.
-        own: Names of the engines' own settings, whose values stay text.
+        own: Names of the own settings of engines and question types, whose values stay text.
 
     Raises:
         SettingsError: A value is not accepted. Names the variable or flag, the value and what is accepted.

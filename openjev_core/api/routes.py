@@ -18,6 +18,7 @@ from openjev_core.engine.engine import Engine
 from openjev_core.engine.evaluation import Evaluation
 from openjev_core.engine.request import ALIAS
 from openjev_core.errors import BackendError, NotFound, RequestError
+from openjev_core.own_settings import told
 from openjev_core.wires.decision_shapes import DecisionShapes
 from openjev_core.wires.decisions import DecisionsRequest
 from openjev_core.wires.wire import SystemOneRequest, WireRequest
@@ -98,7 +99,7 @@ class Routes:
         return {**named, **dict.fromkeys(self._engine.names, description)}, released
 
     async def limits(self, _request: Request) -> Response:
-        """``GET /v1/limits``: those of the whole server, of which a worker has its share; and any promise."""
+        """``GET /v1/limits``: those of the server, of which a worker has its share; types' settings; any promise."""
         limits, workers = self._engine.limits, self._engine.settings.workers
         whole = attrs.evolve(
             limits,
@@ -107,7 +108,8 @@ class Routes:
         )
         promise = self._engine.promise
         accepted = {} if promise is None else {"accepted_answers": promise.json}
-        return JsonResponse({**attrs.asdict(whole), **accepted})
+        types = {one.name: told(one.own) for one in self._engine.registry.types.values() if one.own is not None}
+        return JsonResponse({**attrs.asdict(whole), **({"types": types} if types else {}), **accepted})
 
     async def live(self, _request: Request) -> Response:
         """``GET /health/live``: the process serves; the backend is not asked."""

@@ -24,7 +24,7 @@ from openjev_core.cli.calibrate import calibrate
 from openjev_core.cli.evaluate import evaluate
 from openjev_core.cli.mcp import mcp
 from openjev_core.cli.serve import serve
-from openjev_core.cli.setting_flags import with_engine_flags
+from openjev_core.cli.setting_flags import with_own_flags
 from openjev_core.cli.settings import settings
 from openjev_core.cli.smoke import smoke
 from openjev_core.cli.terminal import FAILED, complain, complain_about
@@ -73,14 +73,14 @@ class OpenJevGroup(TyperGroup):
         return command_of(cmd_name, function)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is called. One that takes an engine takes the engines' own settings, too."""
+        """The command that is called. One that takes an engine takes the plugins' own settings, too."""
         resolved: Any = super().resolve_command(ctx, args)
         name, command, rest = resolved
         if any(parameter.name == "engine" for parameter in getattr(command, "params", ())):
             from openjev_core.plugins.commands import command_of  # noqa: PLC0415 - as in added_commands
 
             own = inspect.unwrap(command.callback)
-            flagged = with_engine_flags(own, installed_plugins().engines)
+            flagged = with_own_flags(own, installed_plugins())
             command = command if flagged is own else command_of(name, flagged)
         return name, command, rest
 

@@ -162,7 +162,7 @@ async def _fitted(  # noqa: PLR0917 - what a fit depends on
         header = {"command": "calibrate", **EngineAsker(engine).source}
         record = ScoreRecorder(engine, checked).record
         records = await recorded(rows, record, path, header, at_once)
-        questions = calibrations.labelled_questions(records, checked, engine.registry.types)
+        questions = calibrations.labelled_questions(records, checked)
         half = calibrations.half_for_the_fit([question.row for question in questions])
         fitted_on = [question for question in questions if promised is None or question.row in half]
         fits, report = calibrations.calibrate(calibrations.examples_of(fitted_on), only)

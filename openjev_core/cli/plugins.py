@@ -31,7 +31,7 @@ def installed_types(settings: Settings) -> Registry:
     """The installed question types, with a warning for each plugin that did not load."""
     from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
 
-    registry = load_registry(settings.disable_plugins, settings.plugins)
+    registry = load_registry(settings.disable_plugins, settings.plugins).configured(settings)
     for entry in registry.failures:
         complain(f"warning: plugin {entry.name} of {entry.distribution} {entry.version} did not load: {entry.cause}")
     return registry
@@ -42,7 +42,7 @@ def enabled_types() -> Registry:
     from openjev_core.plugins.registry import load_registry  # noqa: PLC0415
 
     settings = settings_from({}).settings
-    return load_registry(settings.disable_plugins, settings.plugins)
+    return load_registry(settings.disable_plugins, settings.plugins).configured(settings)
 
 
 @app.command("list")

@@ -12,11 +12,12 @@ import attrs
 import typer
 
 from openjev_core.cli.terminal import complain
+from openjev_core.own_settings import Configured, own_fields
 from openjev_core.settings import LoadedSettings, Settings, load_settings, setting_fields, variable
 
 if TYPE_CHECKING:
-    from openjev_core.engine_type import EngineType
     from openjev_core.launch.profiles import Profile
+    from openjev_core.plugins.registry import Registry
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -108,13 +109,13 @@ def meaning_of(name: str, field: attrs.Attribute[Any]) -> str:
     return f"{field.metadata['meaning']} ({variable(name)}; default: {default_text(field.default)})"
 
 
-def with_engine_flags(command: F, engines: Mapping[str, EngineType]) -> F:
-    """A command that has flags for the engines' own settings too; the same one where they have none."""
+def with_own_flags(command: F, registry: Registry) -> F:
+    """A command that has flags for engines' and question types' own settings too; the same one where they have none."""
     signature = inspect.signature(command, eval_str=True)
     flags = [
-        flag_of(field, name, f"Settings of the engine {engine.name}")
-        for engine in engines.values()
-        for name, field in engine.own_fields.items()
+        flag_of(field, name, f"Settings of {one.name}")
+        for one in configured_by(registry)
+        for name, field in own_fields(one).items()
         if name not in signature.parameters and not field.metadata["secret"]
     ]
     if not flags:
@@ -146,7 +147,7 @@ def settings_from(flags: Mapping[str, Any], preset: Mapping[str, Any] | None = N
     own: Collection[str] = ()
     loaded = load_settings(os.environ, flags=flags, preset=preset)
     if loaded.warnings or not flags.keys() <= loaded.origins.keys():
-        own = [name for engine in enabled_engines(loaded.settings).values() for name in engine.own_fields]
+        own = [name for one in configured_by(enabled_plugins(loaded.settings)) for name in own_fields(one)]
         loaded = load_settings(os.environ, flags=flags, preset=preset, own=own)
     for warning in loaded.warnings:
         complain(f"warning: {warning}")
@@ -160,11 +161,16 @@ def settings_from(flags: Mapping[str, Any], preset: Mapping[str, Any] | None = N
     return load_settings(os.environ, flags=flags, preset={**of_profile, **(preset or {})}, own=own)
 
 
-def enabled_engines(settings: Settings) -> Mapping[str, EngineType]:
-    """The engines that there are, without those of disabled plugins."""
+def enabled_plugins(settings: Settings) -> Registry:
+    """The engines and question types that there are, without those of disabled plugins."""
     from openjev_core.plugins.registry import load_registry  # noqa: PLC0415 - it loads every plugin
 
-    return load_registry(settings.disable_plugins, settings.plugins).engines
+    return load_registry(settings.disable_plugins, settings.plugins)
+
+
+def configured_by(registry: Registry) -> list[Configured]:
+    """What has settings of its own: engines, then question types."""
+    return [*registry.engines.values(), *registry.types.values()]
 
 
 def preset_of(profile: Profile, settings: Settings) -> dict[str, Any]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
-from openjev_core.cli.setting_flags import default_text, enabled_engines, settings_from
+from openjev_core.cli.setting_flags import configured_by, default_text, enabled_plugins, settings_from
+from openjev_core.own_settings import Configured, own_fields, own_settings
 from openjev_core.settings import LoadedSettings, setting_fields, variable
-
-if TYPE_CHECKING:
-    from openjev_core.engine_type import EngineType
 
 MASK = "********"
 
@@ -22,7 +20,7 @@ def settings(
 ) -> None:
     """Print every setting: its name, its value, where the value comes from, its meaning. Secrets are masked."""
     loaded = settings_from({})
-    rows = setting_rows(loaded, enabled_engines(loaded.settings))
+    rows = setting_rows(loaded, configured_by(enabled_plugins(loaded.settings)))
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
@@ -38,18 +36,18 @@ def settings(
     console().print(table)
 
 
-def setting_rows(loaded: LoadedSettings, engines: Mapping[str, EngineType]) -> list[dict[str, Any]]:
-    """One row per setting, the engines' own last.
+def setting_rows(loaded: LoadedSettings, plugged: Sequence[Configured]) -> list[dict[str, Any]]:
+    """One row per setting, those of engines and question types last.
 
     A secret's value is a mask, which shows neither its length nor how many keys there are.
 
     Raises:
-        SettingsError: A value of an engine's own is not accepted.
+        SettingsError: A value of an engine's or type's own is not accepted.
     """
     values = [(field.name, field, getattr(loaded.settings, field.name)) for field in setting_fields()]
-    for engine in engines.values():
-        own = engine.own_settings(loaded.settings.own)
-        values.extend((name, field, getattr(own, field.name)) for name, field in engine.own_fields.items())
+    for one in plugged:
+        own = own_settings(one, loaded.settings.own)
+        values.extend((name, field, getattr(own, field.name)) for name, field in own_fields(one).items())
     return [
         {
             "name": variable(name),

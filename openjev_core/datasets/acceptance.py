@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from openjev_core.calibration import Acceptance, Calibration, Promise
-from openjev_core.datasets.calibrations import LONGEST_TEXT, LabelledQuestion
+from openjev_core.datasets.calibrations import LabelledQuestion
 from openjev_core.datasets.guarantees import promised
 from openjev_core.datasets.shapes import answer_of
+from openjev_core.datasets.targets import TargetShape
 from openjev_core.distribution import ConfidenceFormula, average_orders, confidence
 from openjev_core.engine.calibrated import correction_for, question_digest
 from openjev_core.plugins.structuring import QuestionConverter
@@ -35,12 +36,16 @@ def acceptance(  # noqa: PLR0917 - what an answer depends on, and what is promis
         share: The share of accepted answers to promise right, for rows like these.
         sure: How sure the promise has to be, for each question.
 
+    Questions whose outcomes cannot be listed get no threshold: the file does not say what was read beside the label.
+
     Raises:
         PluginError: A reducer broke its contract.
     """
     found: dict[str, list[tuple[int, float, bool]]] = {}
     named: dict[str, tuple[str, str]] = {}
     for question in questions:
+        if isinstance(question.checked.shape, TargetShape):
+            continue
         distributions = distributions_of(question, calibration, formula)
         question_type, structured = converter.question(question.checked.wire)
         answer = answer_of(question_type, structured, distributions, converter)
@@ -49,7 +54,7 @@ def acceptance(  # noqa: PLR0917 - what an answer depends on, and what is promis
         wrong = question.checked.shape.predicted(answer, label) != label
         digest, shape = question_digest(question.names), question.checked.shape
         found.setdefault(digest, []).append((question.row, probability, wrong))
-        named[digest] = shape.type, shape.readouts[0].text[:LONGEST_TEXT]
+        named[digest] = shape.type, question.words[0][0]
     return Promise(
         share=share,
         confidence=sure,

@@ -32,15 +32,12 @@ from openjev_core.datasets.intervals import LEVEL
 from openjev_core.datasets.items import Items, items_of
 from openjev_core.datasets.measures import CALIBRATION_ERROR, MEASURES
 from openjev_core.datasets.reliability import reliability
-from openjev_core.engine.calibrated import ReadoutName, name_of, prompt_digest
+from openjev_core.engine.calibrated import ReadoutName, prompt_digest
 from openjev_core.engine.engine import Engine
 from openjev_core.errors import RequestError
-from openjev_core.question import QuestionType
+from openjev_core.question import PromptWords
 
 SHOWN = ("accuracy", "log_loss", "brier", "ece", "adaptive_ece")
-
-LONGEST_TEXT = 80
-"""Characters of a question that a file and a report show."""
 
 
 @frozen(kw_only=True)
@@ -50,14 +47,16 @@ class LabelledQuestion:
     Attributes:
         row: The row's number.
         checked: The question and its label.
-        names: What each of its readouts is known by.
-        orders: For each readout the scores of each order, in the options' given order; no order for a certain one.
-        labels: For each readout the position of the right option, as given.
+        names: What each of its labelled readouts is known by.
+        words: For each of them its text, and its options' texts in canonical order.
+        orders: For each the scores of each order, in the options' given order; no order for a certain one.
+        labels: For each the position of the right option, as given.
     """
 
     row: int
     checked: CheckedQuestion
     names: tuple[ReadoutName, ...]
+    words: tuple[tuple[str, tuple[str, ...]], ...]
     orders: tuple[tuple[tuple[float, ...], ...], ...]
     labels: tuple[int, ...]
 
@@ -76,33 +75,25 @@ class LabelledQuestion:
         ]
 
 
-def labelled_questions(
-    records: Sequence[Mapping[str, Any]], checked: CheckedRows, types: Mapping[str, QuestionType[Any, Any]]
-) -> list[LabelledQuestion]:
+def labelled_questions(records: Sequence[Mapping[str, Any]], checked: CheckedRows) -> list[LabelledQuestion]:
     """The labelled questions of a run's records.
 
     Args:
         records: As :class:`~openjev_core.datasets.records.ScoreRecorder` makes them.
         checked: The questions of the rows that they are of.
-        types: The installed question types.
     """
-    names: dict[int, tuple[ReadoutName, ...]] = {}
     found = []
     for record in records:
         read: dict[str, list[Mapping[str, Any]]] = {}
         for readout in record.get("readouts", ()):
             read.setdefault(readout["question"], []).append(readout)
         for question_id, readouts in read.items():
-            question = checked[record["row"]][question_id]
-            shape = question.shape
-            # Rows with the same question share its shape.
-            if id(shape) not in names:
-                names[id(shape)] = tuple(name_of(types[shape.type], readout) for readout in shape.readouts)
             found.append(
                 LabelledQuestion(
                     row=record["row"],
-                    checked=question,
-                    names=names[id(shape)],
+                    checked=checked[record["row"]][question_id],
+                    names=tuple(ReadoutName(digest=one["digest"], order=tuple(one["order"])) for one in readouts),
+                    words=tuple((one["text"], tuple(one["options"])) for one in readouts),
                     orders=tuple(
                         tuple(tuple(map(_number, order["scores"])) for order in readout["orders"])
                         for readout in readouts
@@ -205,10 +196,11 @@ def calibration_of(
     rows: dict[str, list[int]] = {}
     words: dict[str, tuple[str, tuple[str, ...]]] = {}
     for question in questions:
-        for name, readout in zip(question.names, question.checked.shape.readouts, strict=True):
+        for name, said in zip(question.names, question.words, strict=True):
             rows.setdefault(name.digest, []).append(question.row)
-            words.setdefault(name.digest, (readout.text, tuple(readout.options[i].text for i in name.order)))
-    by_type = examples_of(questions)
+            words[name.digest] = said
+    by_type, types = examples_of(questions), engine.registry.types
+    fixed = PromptWords(*settings.prompt_words)
     return Calibration(
         format=FORMAT,
         model=engine.model.public_name,
@@ -216,13 +208,12 @@ def calibration_of(
         orders=settings.orders,
         prior=settings.prior,
         types={
-            name: _type_part(prompt_digest(engine.registry.types[name]), fitted, by_type[name])
-            for name, fitted in fits.items()
+            name: _type_part(prompt_digest(types[name], fixed), fitted, by_type[name]) for name, fitted in fits.items()
         },
         questions={
             digest: QuestionPart(
                 type=name,
-                text=words[digest][0][:LONGEST_TEXT],
+                text=words[digest][0],
                 options=words[digest][1],
                 temperature=correction.temperature,
                 bias=correction.bias,

@@ -15,6 +15,7 @@ from openjev_core.datasets.reorderings import REVERSED, SHUFFLED, reorderings
 from openjev_core.datasets.rows import Row
 from openjev_core.datasets.shapes import Shape
 from openjev_core.datasets.targets import TargetShape
+from openjev_core.engine.calibrated import name_of
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.request import ALIAS
 from openjev_core.errors import PluginError, RequestError, StartupError
@@ -80,6 +81,10 @@ class EvaluationRecorder:
                 questions[question_id].setdefault("reordered", {})[name] = outcome
 
 
+LONGEST_TEXT = 80
+"""Characters of a question that a file and a report show."""
+
+
 @frozen
 class ScoreRecorder:
     """Records rows with the scores that each labelled readout's options got in each order, for `openjev calibrate`.
@@ -99,12 +104,13 @@ class ScoreRecorder:
             return {**identity(row), "model": self.engine.model.public_name, "readouts": []}
         document = {"model": ALIAS, "state": row.state, "questions": {k: q.wire for k, q in labelled.items()}}
         try:
-            scores = await retried(self.engine.scores, self.engine.structure(document))
+            request = self.engine.structure(document)
+            scores = await retried(self.engine.scores, request)
         except (RequestError, PluginError) as error:
             return {**identity(row), "error": str(error)}
         readouts = []
         for question_id, question in labelled.items():
-            scored = scores[question_id]
+            scored, asked = scores[question_id], request.questions[question_id]
             positions = question.shape.positions(question.label or 0, [one.readout for one in scored])
             for read, label in zip(scored, positions, strict=True):
                 if label is None:
@@ -114,8 +120,18 @@ class ScoreRecorder:
                     {"labels": list(o.labels), "scores": [s if math.isfinite(s) else None for s in o.scores]}
                     for o in read.orders
                 ]
+                name = name_of(asked.type, asked.value, read.readout)
                 readouts.append(
-                    {"question": question_id, "type": question.shape.type, "label": label, "orders": orders}
+                    {
+                        "question": question_id,
+                        "type": question.shape.type,
+                        "digest": name.digest,
+                        "text": read.readout.text[:LONGEST_TEXT],
+                        "options": [read.readout.options[i].text for i in name.order],
+                        "order": list(name.order),
+                        "label": label,
+                        "orders": orders,
+                    }
                 )
         return {**identity(row), "model": self.engine.model.public_name, "readouts": readouts}
 

@@ -62,7 +62,7 @@ class Reducer:
                     answers[name] = self.answer(question.type, question.value, readings[name], priors)
                     if request.detail:
                         answers[name]["x_detail"] = [
-                            self._detail(one, priors, self.scorer.correction(question.type, one))
+                            self._detail(one, priors, self.scorer.correction(question.type, question.value, one))
                             for one in readings[name]
                         ]
                     continue
@@ -84,7 +84,7 @@ class Reducer:
             PluginError: The reducer broke its contract.
         """
         name = question_type.name
-        corrections = [self.scorer.correction(question_type, one) for one in read]
+        corrections = [self.scorer.correction(question_type, question, one) for one in read]
         distributions = [
             self._distribution(one, priors, correction) for one, correction in zip(read, corrections, strict=True)
         ]
@@ -105,7 +105,7 @@ class Reducer:
             )
             if self.scorer.calibration.promise is not None:
                 sure = math.prod([max(distribution.probabilities) for distribution in distributions])
-                body["x_accept"] = self.scorer.accepts(question_type, read, sure)
+                body["x_accept"] = self.scorer.accepts(question_type, question, read, sure)
         return body
 
     def waiting(
@@ -114,7 +114,7 @@ class Reducer:
         """The distributions that types wait for before they ask on, by question id: those of their last readouts."""
         return {
             name: [
-                self._distribution(read, priors, self.scorer.correction(one.type, read))
+                self._distribution(read, priors, self.scorer.correction(one.type, one.question, read))
                 for read in readings[name][-one.waits :]
             ]
             for name, one in asking.items()
@@ -151,6 +151,7 @@ class Reducer:
             confidence(probabilities, formula=self.formula, ordered=readout.ordered),
             spread(scores, self.temperature) if len(scores) > 1 else 0.0,
             mean_mass([order.label_mass for order in read.orders]),
+            tuple([order.logprobs for order in read.orders]),
         )
 
 

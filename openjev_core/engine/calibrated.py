@@ -13,8 +13,8 @@ from openjev_core.calibration import UNCORRECTED, Calibration, Correction, diges
 from openjev_core.errors import PluginError, StartupError
 from openjev_core.orders import Order, canonical_order
 from openjev_core.plugins.registry import Registry
-from openjev_core.prompts.chat import ANSWER, question_turn
-from openjev_core.question import Distribution, QuestionType, Readout
+from openjev_core.prompts.chat import answer_turn, question_turn
+from openjev_core.question import Distribution, PromptWords, QuestionType, Readout
 from openjev_core.settings import Settings
 
 MOST_READOUTS = 512
@@ -27,10 +27,14 @@ def undecided(readout: Readout, _: int) -> Distribution:
     return Distribution(readout, (1 / count,) * count, 0.0)
 
 
-def prompt_digest(question_type: QuestionType[Any, Any]) -> str:
+def prompt_digest(question_type: QuestionType[Any, Any], fixed: PromptWords) -> str:
     """Digest of the words that frame a question type's readouts, taken from what it writes for its examples.
 
     What a type that asks on writes for them depends on what is read; here every option is as probable as any other.
+
+    Args:
+        question_type: The type.
+        fixed: The prompt's fixed words.
 
     Raises:
         PluginError: The type broke its contract.
@@ -40,8 +44,8 @@ def prompt_digest(question_type: QuestionType[Any, Any]) -> str:
         for distribution in asked_of(question_type, example, undecided, MOST_READOUTS):
             readout = distribution.readout
             labelled = [(option.label or str(index), option) for index, option in enumerate(readout.options)]
-            words.append(question_type.suffix(readout, labelled))
-    return digest(question_turn(), ANSWER, *words)
+            words.append(question_type.written(example, readout, labelled))
+    return digest(question_turn(fixed), answer_turn(fixed), *words)
 
 
 @frozen(kw_only=True)
@@ -57,7 +61,7 @@ class ReadoutName:
     order: Order
 
 
-def name_of(question_type: QuestionType[Any, Any], readout: Readout) -> ReadoutName:
+def name_of(question_type: QuestionType[Any, Any], question: Any, readout: Readout) -> ReadoutName:
     """What a readout is known by.
 
     Raises:
@@ -66,7 +70,7 @@ def name_of(question_type: QuestionType[Any, Any], readout: Readout) -> ReadoutN
     order = canonical_order(readout)
     shown = [(readout.options[i].label or str(place), readout.options[i]) for place, i in enumerate(order)]
     try:
-        words = question_type.suffix(readout, shown)
+        words = question_type.written(question, readout, shown)
     except Exception as error:
         raise PluginError(question_type.name, f"suffix raised {type(error).__name__}") from error
     return ReadoutName(digest=digest(question_type.name, words), order=order)
@@ -126,5 +130,5 @@ def check_calibration(
         question_type = registry.types.get(name)
         if question_type is None:
             raise differs("question type", name, ", ".join(registry.types))
-        if entry.prompt != (found := prompt_digest(question_type)):
+        if entry.prompt != (found := prompt_digest(question_type, PromptWords(*settings.prompt_words))):
             raise differs(f"the prompts of {name!r}", entry.prompt, found)

@@ -268,7 +268,9 @@ def engine_for(model: Model, settings: Settings, registry: Registry) -> Engine:
 
     Raises:
         StartupError: The calibration was fitted on something else, or the model has no labels for any question type.
+        SettingsError: A value of a type's own setting is not accepted.
     """
+    registry = registry.configured(settings)
     calibration = read_calibration(settings.calibration) if settings.calibration else None
     if calibration is not None:
         check_calibration(calibration, model.public_name, model.wording, registry, settings)

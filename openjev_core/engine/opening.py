@@ -13,6 +13,7 @@ from openjev_core.engine.discovery import find_engine
 from openjev_core.engine.engine import Engine, engine_for
 from openjev_core.engine_type import EngineStart, EngineType, Progress
 from openjev_core.errors import OpenJevError, StartupError
+from openjev_core.own_settings import own_settings
 from openjev_core.plugins.registry import Registry, load_registry
 from openjev_core.reader import Model
 from openjev_core.settings import Settings
@@ -72,7 +73,7 @@ async def open_model(settings: Settings, registry: Registry, progress: Progress,
                 address = await asking.enter_async_context(Address(settings.connect, settings.backend_api_key))
             engine_type = await find_engine(settings, engines, address, progress)
             what = f"engine {engine_type.name}"
-            own = engine_type.own_settings(settings.own)
+            own = own_settings(engine_type, settings.own)
             start = EngineStart(settings=settings, own=own, labels=registry.labels, address=address, progress=progress)
             return await opened(engine_type, start, stack)
     except TimeoutError:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 from openjev_core.engine.admission import Admission
+from openjev_core.engine.request import Question
 from openjev_core.engine.scores import Priors
 from openjev_core.engine.threads import Threads
-from openjev_core.question import QuestionType
 from openjev_core.reader import Logprobs, PreparedQuestion, Reader, Session, read_checked
 from openjev_core.recent import ENTRY_BYTES, Recent, bytes_of
 
@@ -18,7 +17,7 @@ KEPT_BYTES = 4 * 1024 * 1024
 
 EMPTY_STATE = ""
 
-Prepared = Sequence[tuple[QuestionType[Any, Any], PreparedQuestion]]
+Prepared = Sequence[tuple[Question, PreparedQuestion]]
 
 
 class PriorMemory:
@@ -47,13 +46,13 @@ class PriorMemory:
         """
         priors: dict[bytes, Logprobs] = {}
         missing = {}
-        for question_type, question in prepared:
+        for asked, question in prepared:
             keys = tuple([key for readout in question.readouts for key in readout.keys])
             # Taken now: while this request waits, others may push what it needs out of the memory.
             known = {key: found for key in keys if (found := self._known.get(key)) is not None}
             priors.update(known)
             if len(known) < len(set(keys)):
-                missing[keys] = question_type, question
+                missing[keys] = asked, question
         if not missing:
             return priors, None
         session, questions = await self._threads.run(lambda: self._empty(list(missing.values())))
@@ -70,6 +69,6 @@ class PriorMemory:
         """A session on an empty state, with the same readouts."""
         session = self._reader.session(EMPTY_STATE)
         return session, [
-            session.prepare(question_type, [readout.planned for readout in question.readouts], question)
-            for question_type, question in prepared
+            session.prepare(asked.type, [readout.planned for readout in question.readouts], question, asked.value)
+            for asked, question in prepared
         ]

@@ -76,8 +76,8 @@ class PreparedReader:
         try:
             while True:
                 if self.priors is not None:
-                    typed = [(request.questions[name].type, question) for name, question in prepared.questions.items()]
-                    known, spent = await self.priors.priors(typed)
+                    pairs = [(request.questions[name], question) for name, question in prepared.questions.items()]
+                    known, spent = await self.priors.priors(pairs)
                     priors.update(known)
                     sessions.extend([spent] if spent is not None else [])
                 with self.admission.reading(prepared.branches):

@@ -73,7 +73,7 @@ class Scorer:
 
     calibration: Calibration | None = None
 
-    def correction(self, question_type: QuestionType[Any, Any], read: ReadReadout) -> Correction:
+    def correction(self, question_type: QuestionType[Any, Any], question: Any, read: ReadReadout) -> Correction:
         """What the calibration does to a readout.
 
         Raises:
@@ -81,24 +81,27 @@ class Scorer:
         """
         if self.calibration is None:
             return UNCORRECTED
-        return correction_for(self.calibration, question_type.name, self._name(question_type, read))
+        return correction_for(self.calibration, question_type.name, self._name(question_type, question, read))
 
-    def accepts(self, question_type: QuestionType[Any, Any], read: Sequence[ReadReadout], probability: float) -> bool:
+    def accepts(
+        self, question_type: QuestionType[Any, Any], question: Any, read: Sequence[ReadReadout], probability: float
+    ) -> bool:
         """Whether an answer is accepted by the calibration's promise. Of a question that it does not know, none is.
 
         Args:
             question_type: The question's type.
+            question: The question.
             read: Its readouts.
             probability: The product, over these, of the most probable option's probability.
         """
         if self.calibration is None or self.calibration.promise is None:
             return False
         known = self.calibration.promise.questions
-        found = known.get(question_digest([self._name(question_type, one) for one in read]))
+        found = known.get(question_digest([self._name(question_type, question, one) for one in read]))
         return found is not None and found.threshold is not None and probability >= found.threshold
 
-    def _name(self, question_type: QuestionType[Any, Any], read: ReadReadout) -> ReadoutName:
-        return name_of(question_type, read.readout.planned.readout)
+    def _name(self, question_type: QuestionType[Any, Any], question: Any, read: ReadReadout) -> ReadoutName:
+        return name_of(question_type, question, read.readout.planned.readout)
 
 
 def scores_of(read: ReadReadout, priors: Priors, correction: Correction) -> list[Sequence[float]]:

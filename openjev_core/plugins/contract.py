@@ -9,6 +9,7 @@ from typing import Any, get_args, get_origin
 import attrs
 
 from openjev_core.engine_type import EngineType
+from openjev_core.own_settings import own_fields
 from openjev_core.plugins.forms import (
     bare,
     can_be_told_apart,
@@ -35,6 +36,7 @@ def type_fault(question_type: object) -> str | None:
     if not isinstance(question_type, QuestionType):
         return f"openjev_question_types returned a {type(question_type).__name__}; return QuestionType records"
     fault = version_fault(question_type) or member_fault(question_type) or schema_fault(question_type)
+    fault = fault or own_settings_fault(question_type)
     return f"question type {question_type.name!r}{fault}" if fault else None
 
 
@@ -51,13 +53,13 @@ def engine_fault(engine: object) -> str | None:
     return f"engine {engine.name!r}{fault}" if fault else None
 
 
-def own_settings_fault(engine: EngineType) -> str | None:
-    """The fault of an engine's own settings; ``None`` without one."""
-    cls: object = engine.settings
+def own_settings_fault(record: QuestionType[Any, Any] | EngineType) -> str | None:
+    """The fault of the own settings of a type or an engine; ``None`` without one."""
+    cls: object = record.settings
     if not (isinstance(cls, type) and attrs.has(cls)):
         return ": its settings are no attrs class; decorate it with attrs.frozen(kw_only=True)"
     taken = {field.name for field in setting_fields()}
-    for name, field in engine.own_fields.items():
+    for name, field in own_fields(record).items():
         if "parse" not in field.metadata:
             return f": its settings have a field {field.name!r} without a parser; make it with openjev_core.setting"
         if name in taken:

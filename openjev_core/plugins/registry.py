@@ -22,11 +22,13 @@ from attrs import frozen
 from openjev_core.engine_type import EngineType
 from openjev_core.observation import FinishedEvaluation
 from openjev_core.plugins import hookspecs
+from openjev_core.plugins.binding import bound
 from openjev_core.plugins.commands import checked_commands
 from openjev_core.plugins.contract import engine_fault, type_fault
 from openjev_core.plugins.declared import Source, declared, file_source, normalised
 from openjev_core.plugins.problems import raised
-from openjev_core.question import QuestionType
+from openjev_core.question import ENGLISH, PromptWords, QuestionType
+from openjev_core.settings import Settings
 
 Observer = Callable[[FinishedEvaluation], None]
 
@@ -104,6 +106,19 @@ class Registry:
     def failures(self) -> tuple[PluginEntry, ...]:
         """The entries that failed or conflict with another."""
         return tuple(entry for entry in self.entries if entry.status in ("failed", "conflict"))
+
+    def configured(self, settings: Settings) -> Registry:
+        """The same with the types' own settings in force, and the prompt's fixed words.
+
+        Raises:
+            SettingsError: A value of a type's own setting is not accepted.
+        """
+        words = PromptWords(*settings.prompt_words)
+
+        def of(entry: PluginEntry) -> PluginEntry:
+            return attrs.evolve(entry, types=tuple(bound(one, settings.own, words) for one in entry.types))
+
+        return Registry(tuple(map(of, self.entries)), self.warnings)
 
     def without(self, causes: Mapping[str, str]) -> Registry:
         """The same without some question types, each of which becomes a failure of its own.
@@ -253,7 +268,7 @@ def checked_types(returned: Iterable[object]) -> tuple[QuestionType[Any, Any], .
     """Question types as one list, each checked against the contract.
 
     Args:
-        returned: Lists of types, as a plugin's hooks return them.
+        returned: Lists of types, as a plugin's hooks return them. Their own settings have their defaults.
 
     Raises:
         TypeError: A member is no list.
@@ -270,7 +285,7 @@ def checked_types(returned: Iterable[object]) -> tuple[QuestionType[Any, Any], .
     names = [t.name for t in types]
     if len(set(names)) != len(names):
         raise ValueError(f"two question types have one name: {', '.join(sorted(names))}; give each a name of its own")
-    return tuple(types)
+    return tuple(bound(one, {}, ENGLISH) if one.own is None else one for one in types)
 
 
 def checked_engines(returned: Iterable[object]) -> tuple[EngineType, ...]:

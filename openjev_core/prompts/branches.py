@@ -98,11 +98,14 @@ class BranchWriter:
     labels: Labels
     ending: Ending
 
-    def variant(self, question_type: QuestionType[Any, Any], readout: Readout, order: Order, room: int) -> Variant:
+    def variant(
+        self, question_type: QuestionType[Any, Any], question: Any, readout: Readout, order: Order, room: int
+    ) -> Variant:
         """A readout in one order of its options.
 
         Args:
             question_type: Writes the suffix.
+            question: Asks the readout.
             readout: Held to the contract already.
             order: Which option is shown where.
             room: Tokens beyond which the suffix need not be tokenized to its end.
@@ -114,7 +117,7 @@ class BranchWriter:
         """
         label_ids, labelled = self._labelled(readout, order)
         try:
-            words = question_type.suffix(readout, labelled)
+            words = question_type.written(question, readout, labelled)
         except BaseException as error:
             # Also a SystemExit: passed on, it would end the server.
             raise PluginError(question_type.name, f"suffix raised {type(error).__name__}") from error

@@ -15,6 +15,7 @@ from openjev_core.prompts.chat import prompt_writer
 from openjev_core.prompts.labels import verify_labels
 from openjev_core.prompts.proof import prove
 from openjev_core.prompts.session import PromptReader
+from openjev_core.question import PromptWords
 from openjev_core.reader import Model
 from openjev_core.settings import Settings
 
@@ -53,7 +54,7 @@ async def probed_model(
 
 def prompt_reader(loaded: LoadedModel, settings: Settings, labels: Sequence[str]) -> PromptReader:
     """The reader of :func:`prompt_model`; raises as it does."""
-    writer = prompt_writer(loaded.tokenizer, loaded.template)
+    writer = prompt_writer(loaded.tokenizer, loaded.template, PromptWords(*settings.prompt_words))
     verified = verify_labels(writer, prove(writer).ending, settings.max_answers, labels)
     limits = Limits.of(settings, loaded.backend.max_prompt_tokens)
     return PromptReader(loaded.backend, writer, verified, limits)

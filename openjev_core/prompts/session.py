@@ -81,7 +81,7 @@ class PromptSession:
         question_type: QuestionType[Any, Any],
         readouts: Iterable[PlannedReadout],
         earlier: PreparedQuestion | None = None,
-        question: Any = None,  # noqa: ARG002 - a prompt is written from the readouts alone
+        question: Any = None,
     ) -> BranchedQuestion:
         """See :meth:`openjev_core.reader.Session.prepare`."""
         known = cast("BranchedQuestion | None", earlier)
@@ -97,7 +97,7 @@ class PromptSession:
             variants = []
             for order in planned.orders:
                 try:
-                    variant = self.branch_writer.variant(question_type, planned.readout, order, budget.room)
+                    variant = self.branch_writer.variant(question_type, question, planned.readout, order, budget.room)
                 except TooManyTokens as error:
                     raise budget.overspent(error.at_least, planned.readout.loc, "at least ") from None
                 budget.spend(len(variant.branch.suffix), planned.readout.loc)

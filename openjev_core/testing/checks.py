@@ -23,9 +23,9 @@ from openjev_core.plugins.problems import raised
 from openjev_core.plugins.registry import registry_of
 from openjev_core.plugins.structuring import QuestionConverter
 from openjev_core.plugins.writing import json_fault
-from openjev_core.prompts.chat import ANSWER
+from openjev_core.prompts.chat import answer_turn
 from openjev_core.prompts.labels import LabelCheck
-from openjev_core.question import Distribution, QuestionType, Readout
+from openjev_core.question import ENGLISH, Distribution, QuestionType, Readout
 from openjev_core.testing.scripted import distribution_of
 from openjev_core.testing.tokenizers import INSTALL, real_tokenizers
 
@@ -113,6 +113,7 @@ def findings(question_type: QuestionType[Any, Any], tokenizers: Mapping[str, Tok
     if not question_type.examples:
         fix = "give `examples=(...,)`: valid questions, which checks, the smoke test and the API reference use"
         return [Finding("examples", "there are none", fix)]
+    question_type = registry_of(question_type).types[question_type.name]
     found = [finding for rule in RULES for finding in rule(question_type)]
     if question_type.labels:
         found.extend(_label_findings(question_type, tokenizers))
@@ -197,7 +198,7 @@ def _suffixes(question_type: QuestionType[Any, Any]) -> Iterator[Finding]:
         for readout in _valid_readouts(question_type, example):
             labelled = [(option.label or f"L{n}", option) for n, option in enumerate(readout.options)]
             try:
-                words, again = (question_type.suffix(readout, labelled) for _ in range(2))
+                words, again = (question_type.written(example, readout, labelled) for _ in range(2))
             except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it raises is the finding
                 yield Finding(rule, f"it raised {raised(error)}", "write every readout that the type makes")
                 break
@@ -287,7 +288,8 @@ def _label_findings(
             yield from list(_label_findings(question_type, real))
         return
     for model, tokenizer in tokenizers.items():
-        check = LabelCheck(tokenizer, ANSWER, tokenizer.encode(ANSWER))
+        answer = answer_turn(ENGLISH)
+        check = LabelCheck(tokenizer, answer, tokenizer.encode(answer))
         for label in question_type.labels:
             outcome = check.token_of(label)
             if isinstance(outcome, str):

@@ -183,6 +183,7 @@ def rendered_prompts(
         PluginError: The type broke its contract.
     """
     engine = scripted_engine(question_type)
+    question_type = engine.registry.types[question_type.name]
     session = engine.reader.session(state)
     asking = Asking(question_type, question, engine.limits.max_answers_per_question)
     found: list[Distribution] = []
@@ -190,7 +191,7 @@ def rendered_prompts(
     with closing(asking):
         while not asking.rounds or asking.waits:
             planned = plan(asking, 1, found[len(found) - asking.waits :])
-            prepared = session.prepare(question_type, planned)
+            prepared = session.prepare(question_type, planned, question=question)
             shown = session.shown({"question": prepared})
             if asking.rounds > 1 and prepared.readouts:
                 parts.append(f"=== round {asking.rounds}, asked once these were read ===")
@@ -207,4 +208,5 @@ def distribution_of(readout: Readout, probabilities: Sequence[float]) -> Distrib
     """A readout's distribution, as an engine with the default settings makes it of these probabilities."""
     alone = len(probabilities) == 1
     sure = 1.0 if alone else confidence(probabilities, formula="entropy", ordered=readout.ordered)
-    return Distribution(readout, tuple(probabilities), sure)
+    logprobs = () if alone else (tuple(math.log(p) if p > 0 else -math.inf for p in probabilities),)
+    return Distribution(readout, tuple(probabilities), sure, logprobs=logprobs)

@@ -23,6 +23,7 @@ from tokenizers import Tokenizer
 from openjev_core.prompts.chat import question_turn
 from openjev_core.prompts.template import compile_template
 from openjev_core.prompts.tokenizer import load_tokenizer
+from openjev_core.question import ENGLISH
 
 REPEATS = 40
 
@@ -71,7 +72,9 @@ def measure(model, backend, server, *, tokens, asked, seed):
     states = [state(tokens, chance) for _ in range(REPEATS)]
     shown = written(server, body(states[0], asked))
     texts = [shown.text.replace(states[0], text) for text in states]
-    turns = [[{"role": "user", "content": text}, {"role": "user", "content": question_turn()}] for text in states]
+    turns = [
+        [{"role": "user", "content": text}, {"role": "user", "content": question_turn(ENGLISH)}] for text in states
+    ]
     return {
         "render": cpu_ms(lambda index: renderer.render(turns[index])),
         "encode": cpu_ms(lambda index: tokenizer.encode(texts[index], add_special_tokens=False).ids),

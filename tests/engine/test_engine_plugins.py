@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 
 from openjev_core import EngineType, Settings, SettingsError, StartupError, open_engine, registry_of, setting
 from openjev_core.errors import BackendError, DeadlineExceeded
+from openjev_core.own_settings import own_fields
 from openjev_core.plugins.contract import engine_fault
 from openjev_core.plugins.registry import load_registry
 from openjev_core.setting_values import positive
@@ -54,7 +55,7 @@ async def test_a_wrong_value_is_refused_by_its_variable(registry):
 
 def test_they_are_read_from_flags_and_the_environment():
     environ = {"OPENJEV_COIN_TOSS_SIDE": "tails", "OPENJEV_COIN_TOSS_WEIGHT": "0.5", "OPENJEV_COIN_TOSS_SIZE": "9"}
-    names = list(coin_engine.openjev_engines()[0].own_fields)
+    names = list(own_fields(coin_engine.openjev_engines()[0]))
     assert ["coin_toss_side", "coin_toss_weight", "coin_toss_spins", "coin_toss_token", "coin_toss_fault"] == names
     loaded = load_settings(environ, flags={"coin_toss_weight": "0.9", "coin_toss_side": None}, own=names)
     assert {"coin_toss_side": "tails", "coin_toss_weight": "0.9"} == loaded.settings.own

@@ -130,7 +130,8 @@ def test_defaults_are_accepted_and_told_as_such(name):
     assert "default" == load_settings({}).origins[name]
     default = getattr(Settings(), name)
     if default not in (None, ()):
-        given = "true" if default is True else "false" if default is False else str(default)
+        text = ",".join(default) if isinstance(default, tuple) else str(default)
+        given = "true" if default is True else "false" if default is False else text
         assert default == getattr(load_settings({variable(name): given}).settings, name)
 
 

@@ -11,6 +11,7 @@ from openjev_core.errors import StartupError
 from openjev_core.prompts.chat import prompt_writer, question_turn
 from openjev_core.prompts.marks import ControlTokens, mark_absent_from
 from openjev_core.prompts.template import compile_template
+from openjev_core.question import ENGLISH
 
 TOKENIZER = chatml_tokenizer()
 CONTROL = TOKENIZER.control_tokens
@@ -79,7 +80,7 @@ def test_nor_where_the_template_knows_strings_alone(texts):
 def test_every_text_is_read_as_it_is(texts):
     prefix = WRITER.write(chat(texts))
     assert prefix.text == TOKENIZER.decode(prefix.ids)
-    turn = {"role": "user", "content": question_turn()}
+    turn = {"role": "user", "content": question_turn(ENGLISH)}
     assert RENDERER.render([*chat(texts), turn]) == prefix.text + prefix.ending.text.removesuffix("Answer:\n")
 
 

@@ -14,6 +14,7 @@ from openjev_core.calibration import FORMAT, Calibration, QuestionPart, TypePart
 from openjev_core.engine.calibrated import name_of, prompt_digest
 from openjev_core.plugins.registry import registry_of
 from openjev_core.prompts.model import template_digest
+from openjev_core.question import ENGLISH
 from openjev_core.testing.scripted import engine_on, scripted_model
 
 (CHOICE,) = openjev_choice.openjev_question_types()
@@ -32,7 +33,7 @@ MODEL = scripted_model(first)
 
 def pooled(temperature=2.0, kept=True, prompt=None):
     return TypePart(
-        prompt=prompt_digest(CHOICE) if prompt is None else prompt, temperature=temperature, kept=kept,
+        prompt=prompt_digest(CHOICE, ENGLISH) if prompt is None else prompt, temperature=temperature, kept=kept,
         why="", questions=3, rows=100, readouts=300,
     )  # fmt: skip
 
@@ -46,7 +47,7 @@ def digest_of(*names):
         {"model": "jev-latest", "state": "A state.", "questions": {"q": question_of(*names)}}
     )
     (readout,) = CHOICE.readouts(request.questions["q"].value)
-    return name_of(CHOICE, readout).digest
+    return name_of(CHOICE, None, readout).digest
 
 
 def own(*names, temperature=1.0, bias=()):

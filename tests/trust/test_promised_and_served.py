@@ -81,7 +81,7 @@ def read(engine, data):
     async def records():
         return [await recorder.record(row) for row in data]
 
-    return with_scores(asyncio.run(records()), checked, engine.registry.types)
+    return with_scores(asyncio.run(records()), checked)
 
 
 @pytest.mark.parametrize("orders", [1, "full"])
@@ -158,12 +158,12 @@ def test_accepted_are_the_answers_at_or_above_the_threshold(tmp_path):
     question = served.structure({"model": "jev-latest", "state": "x", "questions": {"team": TEAM}}).questions["team"]
     (readout,) = CHOICE.readouts(question.value)
     by_text = {part.text: digest for digest, part in calibration.questions.items()}
-    assert name_of(CHOICE, readout).digest == by_text["Which team?"]
+    assert name_of(CHOICE, None, readout).digest == by_text["Which team?"]
 
     seen = set()
     for row in rows(2000, 40):
         answers = asyncio.run(served.evaluate(state=row.state, questions={"team": TEAM})).answers
-        promised = calibration.promise.questions[question_digest([name_of(CHOICE, readout)])]
+        promised = calibration.promise.questions[question_digest([name_of(CHOICE, None, readout)])]
         accepted = max(answers["team"]["probabilities"].values()) >= promised.threshold
         assert accepted == answers["team"]["x_accept"]
         seen.add(accepted)

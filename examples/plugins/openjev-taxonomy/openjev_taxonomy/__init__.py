@@ -18,15 +18,21 @@ from openjev_core import (
     content_text,
     hookimpl,
     question_text,
+    setting,
+    setting_values,
 )
 from openjev_taxonomy.tree import Node, Path, children_of, leaves_of, most_probable, next_beam, parts_of, probabilities
 
 WITHOUT_INSTRUCTIONS = "Which category does the material belong to?"
-MOST = 64
-"""Parts that one part may have."""
-
 STEP = " > "
 """Between the names of a path, where it is shown."""
+
+
+@frozen(kw_only=True)
+class TaxonomySettings:
+    """What a server allows."""
+
+    max_parts: int = setting(64, setting_values.integer(2, 1000), "parts that one part of a tree may have")
 
 
 @frozen(kw_only=True)
@@ -34,8 +40,8 @@ class Taxonomy:
     """A question whose options are the leaves of a tree.
 
     Attributes:
-        criteria: The tree: names of its parts, each a node or null. A null, or a node without children, is a leaf. At
-            most 64 parts in one.
+        criteria: The tree: names of its parts, each a node or null. A null, or a node without children, is a leaf. A
+            part has as many parts as the setting OPENJEV_TAXONOMY_MAX_PARTS allows, by default 64.
         instructions: What to decide; a general question when absent.
         beam: How many parts of a level are looked into, 1 to 64. More cost more readouts and miss less.
     """
@@ -78,14 +84,15 @@ class TaxonomyAnswer:
     confidence: float
 
 
-def readouts(question: Taxonomy) -> Rounds:
+def readouts(question: Taxonomy, settings: TaxonomySettings) -> Rounds:
     """One readout for each part that is looked into, a level a round: which parts, is decided by the level before."""
     if not question.criteria:
         raise InvalidQuestion("a taxonomy question needs at least one option, found none", ("criteria",))
     # Here, and not when the beam comes by: whether a question is valid must not depend on what is read.
     for path, children in parts_of(question.criteria):
-        if len(children) > MOST:
-            raise InvalidQuestion(f"a part takes at most {MOST} parts, found {len(children)}", place_of(path))
+        if len(children) > settings.max_parts:
+            msg = f"a part takes at most {settings.max_parts} parts, found {len(children)}"
+            raise InvalidQuestion(msg, place_of(path))
     asked = question_text(question.instructions, WITHOUT_INSTRUCTIONS)
     found: list[Distribution] = []
     beam: list[Path] = [()]
@@ -156,6 +163,7 @@ TAXONOMY = QuestionType(
     readouts=readouts,
     reduce=reduce,
     target=target,
+    settings=TaxonomySettings,
     examples=(
         Taxonomy(
             instructions="What is the message about?",

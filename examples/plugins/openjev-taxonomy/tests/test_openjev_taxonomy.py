@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
-from openjev_taxonomy import TAXONOMY, Node, Taxonomy, readouts, target
+from openjev_taxonomy import TAXONOMY, Node, Taxonomy, TaxonomySettings, readouts, target
 
 from openjev_core import InvalidQuestion, RequestError
 from openjev_core.testing import check_question_type, rendered_prompts
@@ -144,7 +144,7 @@ def test_names_and_descriptions_are_shown(openjev_engine: Any) -> None:
 @pytest.mark.parametrize("label", [["Hardware", "Router", "Setup"], "Hardware > Router > Setup", "Setup"])
 def test_a_label_is_a_leaf(label: Any) -> None:
     question = TAXONOMY.examples[0]
-    (top,) = next(readouts(question))
+    (top,) = next(readouts(question, TaxonomySettings()))
 
     assert "Hardware" == target(question, label, top)
 
@@ -152,7 +152,7 @@ def test_a_label_is_a_leaf(label: Any) -> None:
 @pytest.mark.parametrize("label", ["Hardware", ["Router", "Setup"], 3, ""])
 def test_what_is_no_leaf_is_no_label(label: Any) -> None:
     question = TAXONOMY.examples[0]
-    (top,) = next(readouts(question))
+    (top,) = next(readouts(question, TaxonomySettings()))
 
     with pytest.raises(InvalidQuestion, match="means 0 leaves of the tree"):
         target(question, label, top)
