@@ -1,7 +1,7 @@
 """A JSON body on its way in: its media type, its content coding, its size and the time that it takes to arrive.
 
-A compressed body is kept as it arrives and decompressed once it is whole. So what a slow client makes the server hold
-is what it has sent, never what that expands to.
+A compressed body is kept as it arrived until it is worked on. So what a slow client, or one that waits for a place,
+makes the server hold is what it has sent, never what that expands to.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from attrs import define, field
 from starlette.requests import Request
 
 from openjev_core.api.exchange import joined
+from openjev_core.engine.preparation import Body
 from openjev_core.errors import BodyTimeout, BodyTooLarge, MalformedBody, Overloaded, UnsupportedBody
 
 if sys.version_info >= (3, 14):
@@ -31,6 +32,8 @@ would be copied as often as it has members."""
 ZSTD_WINDOW_LOG = 23
 """Largest zstd window, 8 MiB: what RFC 9659 obliges a recipient to accept over HTTP, and no more."""
 
+MOST_TOOL_BYTES = 256 * 1024
+"""Bytes of a tool's call, which an agent writes itself. The protocol's library parses it on the event loop."""
 
 REQUEST_BYTES = 64 * 1024
 """What a request costs while it is received, besides its body: its headers, of up to 32 KiB, and the objects that read
@@ -129,8 +132,8 @@ MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 """What compressed data begins with, where that can be no JSON."""
 
 
-async def read_body(request: Request, room: Room, *, limit: int, seconds: float) -> bytes:
-    """The whole body of a request, decompressed.
+async def read_body(request: Request, room: Room, *, limit: int, seconds: float) -> Body:
+    """The whole body of a request: its bytes, or what decompresses it, which may raise as :func:`decompressed`.
 
     Args:
         request: Its body has not been read yet.
@@ -140,8 +143,8 @@ async def read_body(request: Request, room: Room, *, limit: int, seconds: float)
 
     Raises:
         UnsupportedBody: Its media type or content coding is not read.
-        BodyTooLarge: It is over the limit: by its headers, by what has arrived, or once it is decompressed.
-        MalformedBody: It does not decompress.
+        BodyTooLarge: It is over the limit, by its headers or by what has arrived.
+        MalformedBody: It is compressed, and no header says so.
         BodyTimeout: It did not arrive in time.
         Overloaded: It was the longest on its way when there was no room left.
         ClientDisconnect: The client went away.
@@ -172,7 +175,7 @@ async def read_body(request: Request, room: Room, *, limit: int, seconds: float)
         room.leave(arrival)
     body = bytes(received)
     if coding is not None:
-        return decompressed(body, coding, limit)
+        return partial(decompressed, body, coding, limit)
     if unsaid := next((name for magic, name in MAGIC.items() if body.startswith(magic)), None):
         raise MalformedBody(f"the body is {unsaid} data, and no header says so; send Content-Encoding: {unsaid}")
     return body
@@ -246,5 +249,6 @@ def displaced() -> Overloaded:
 def too_large(limit: int) -> BodyTooLarge:
     """The error of a body over the limit."""
     return BodyTooLarge(
-        f"the body is over the limit of {limit:,} bytes, counted after decompression (OPENJEV_MAX_BODY_BYTES)"
+        f"the body is over the limit of {limit:,} bytes, counted after decompression (OPENJEV_MAX_BODY_BYTES; at /mcp "
+        f"no more than {MOST_TOOL_BYTES:,})"
     )

@@ -15,21 +15,27 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
-from openjev_core.api.body import Room, read_body
+from openjev_core.api.body import MOST_TOOL_BYTES, Room, read_body
 from openjev_core.api.exchange import Exchange
 from openjev_core.api.keys import Keys
 from openjev_core.api.responses import NO_ANSWER
 from openjev_core.api.running import Run, Running
+from openjev_core.engine.admission import Admission
 from openjev_core.engine.engine import Engine
-from openjev_core.errors import BackendUnavailable, BodyTooLarge, ForeignOrigin, OpenJevError
+from openjev_core.engine.preparation import check_separators, opened
+from openjev_core.errors import BackendUnavailable, ForeignOrigin, OpenJevError
 from openjev_core.settings import is_loopback
 from openjev_core.wires.mcp_server import mcp_server
 
 if TYPE_CHECKING:
     from openjev_core.wires.mcp_server import Context
 
-MOST_SEPARATORS = 50_000
+MOST_SEPARATORS = 10_000
 """Brackets and commas of a body. The protocol's library parses on the event loop, and 500,000 held it half a second."""
+
+CALLS_PER_EVALUATION = 2
+"""Bodies that the protocol's library works on at once, for each evaluation that is admitted. It takes up to 16 times
+their bytes before an evaluation could be refused; what waits has not been decompressed."""
 
 
 class McpRoute:
@@ -48,24 +54,30 @@ class McpRoute:
         self._room = room
         self._keys = keys
         self._server = mcp_server(engine.registry, self._answer)
+        settings = engine.settings
+        self._calls = Admission(
+            CALLS_PER_EVALUATION * settings.max_concurrent_requests,
+            settings.request_timeout + settings.queue_timeout,  # an evaluation inside has waited and ends before
+            settings.queue_timeout,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         request = Request(scope, receive)
         self._keys.check_request(request)
         self._check_origin(request.headers.get("origin"))
-        limits, seconds = self._engine.limits, self._engine.settings.body_timeout
+        limit, seconds = min(self._engine.limits.max_body_bytes, MOST_TOOL_BYTES), self._engine.settings.body_timeout
         async with self._running.entered() as run:
-            body = await read_body(request, self._room, limit=limits.max_body_bytes, seconds=seconds)
-            check_members(body)
-            connection = Connection(body, run, receive, send)
-            # One of its own for each request: it holds a group of tasks, which ends with the request.
-            manager = StreamableHTTPSessionManager(
-                self._server, stateless=True, max_request_body_size=limits.max_body_bytes
-            )
+            sent = await read_body(request, self._room, limit=limit, seconds=seconds)
             with run.at_work(request):
-                async with manager.run():
-                    await manager.handle_request(scope, connection.receive, connection.send)
+                async with self._calls.admit():
+                    body, separators = opened(sent)
+                    check_separators(separators, MOST_SEPARATORS, "; POST /v1/systemone takes more")
+                    connection = Connection(body, run, receive, send)
+                    # One of its own for each request: it holds a group of tasks, which ends with the request.
+                    manager = StreamableHTTPSessionManager(self._server, stateless=True, max_request_body_size=limit)
+                    async with manager.run():
+                        await manager.handle_request(scope, connection.receive, connection.send)
 
     def _check_origin(self, origin: str | None) -> None:
         """Refuse a page of another origin: a browser would send it here where a name leads to this machine.
@@ -91,19 +103,6 @@ class McpRoute:
                 raise BackendUnavailable(NO_ANSWER) from error
             raise
         return exchange.evaluation.body()
-
-
-def check_members(body: bytes) -> None:
-    """Refuse a body that would hold the event loop, where the protocol's library parses it.
-
-    Raises:
-        BodyTooLarge: It has too many values.
-    """
-    if body.count(b"{") + body.count(b"[") + body.count(b",") > MOST_SEPARATORS:
-        raise BodyTooLarge(
-            f"the body has more than {MOST_SEPARATORS:,} brackets and commas, the most that a tool's call may have; "
-            "POST /v1/systemone takes more"
-        )
 
 
 @define

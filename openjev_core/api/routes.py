@@ -16,6 +16,7 @@ from openjev_core.api.responses import JsonResponse
 from openjev_core.api.running import Running
 from openjev_core.engine.engine import Engine
 from openjev_core.engine.evaluation import Evaluation
+from openjev_core.engine.preparation import Body
 from openjev_core.engine.request import ALIAS
 from openjev_core.errors import BackendError, NotFound, RequestError
 from openjev_core.own_settings import told
@@ -149,7 +150,7 @@ class Routes:
         exchange.evaluation = evaluation
         return JsonResponse(wire.answered(evaluation), headers=evaluation_headers(evaluation))
 
-    async def _body(self, request: Request) -> bytes:
+    async def _body(self, request: Request) -> Body:
         seconds = self._engine.settings.body_timeout
         return await read_body(request, self._room, limit=self._engine.limits.max_body_bytes, seconds=seconds)
 

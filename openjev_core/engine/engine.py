@@ -16,7 +16,7 @@ from openjev_core.engine.evaluation import Evaluation, Timings
 from openjev_core.engine.health import Health
 from openjev_core.engine.observers import Observers
 from openjev_core.engine.plan import Planner, Prepared
-from openjev_core.engine.preparation import HEAVY_AT_ONCE, Note, Preparation
+from openjev_core.engine.preparation import HEAVY_AT_ONCE, MOST_SEPARATORS, Body, Note, Preparation
 from openjev_core.engine.prior import PriorMemory
 from openjev_core.engine.readings import PreparedReader
 from openjev_core.engine.request import ALIAS, Request, Requests
@@ -114,7 +114,7 @@ class Engine:
 
     async def evaluate_body(
         self,
-        body: bytes,
+        body: Body,
         *,
         read: Callable[[bytes], Any] = parse_document,
         request_id: str = "",
@@ -123,13 +123,14 @@ class Engine:
         """Answer a request body. Cancelling the task stops the work in the backend.
 
         Args:
-            body: JSON, as it came.
+            body: JSON as it came, or what makes it of what came: called in a thread once there is a place.
             read: Gives the body's document, as :meth:`structure` takes it. It runs in a thread where the body is long.
             request_id: For observers.
             structured: Called with the request once it is structured, whatever becomes of it then; from any thread.
 
         Raises:
             RequestError: The request is wrong; nothing was inferred. Holds the problems found.
+            BodyTooLarge: It has more values than any request.
             PluginError: A question type broke its contract.
             AtCapacity: Too many evaluations are running.
             DeadlineExceeded: It took longer than ``request_timeout``.
@@ -200,7 +201,7 @@ class Engine:
             if name not in read.failures
         }
 
-    async def preview_body(self, body: bytes, *, structured: Callable[[Request], None] = ignore) -> dict[str, Any]:
+    async def preview_body(self, body: Body, *, structured: Callable[[Request], None] = ignore) -> dict[str, Any]:
         """What the model would read for a request body, without inference: the body of ``/v1/prompts``.
 
         Of a question that asks on, once it knows what was read, the first round.
@@ -289,12 +290,15 @@ def engine_for(model: Model, settings: Settings, registry: Registry) -> Engine:
     # Work whose client has left may run on for a moment beside that of the evaluations that are admitted.
     threads = Threads(2 * settings.max_concurrent_requests + 8)
     priors = PriorMemory(model.reader, admission, threads) if settings.prior == "contentless" else None
+    own_types_alone = requests.lasting.issuperset(registry.types)
+    heavy = Threads(HEAVY_AT_ONCE)
     preparation = Preparation(
         requests,
         Planner(model.reader, requests, model.limits.max_answers_per_question),
-        threads,
-        Threads(HEAVY_AT_ONCE),
-        own_types_alone=requests.lasting.issuperset(registry.types),
+        heavy if own_types_alone else threads,
+        heavy,
+        max(MOST_SEPARATORS, model.limits.max_input_tokens),
+        own_types_alone=own_types_alone,
         preparing_waits=model.preparing_waits,
     )
     return Engine(

@@ -10,6 +10,7 @@ from attrs import frozen
 from openjev_core.engine.plan import Planner, Prepared
 from openjev_core.engine.request import Request, Requests, is_small
 from openjev_core.engine.threads import Threads
+from openjev_core.errors import BodyTooLarge
 from openjev_core.question import Distribution
 
 SHORT_BODY = 64 * 1024
@@ -27,8 +28,18 @@ HEAVY_SEPARATORS = 20_000
 """Bytes of a body, and brackets and commas in it, above which it is heavy."""
 
 HEAVY_AT_ONCE = 2
-"""Heavy bodies that are worked on at once. One of 2 MB may take 100 MB while it is structured, and seconds in which it
-competes with the event loop for Python's lock; most of such bodies are refused."""
+"""Heavy bodies that are worked on at once, and, where no third party's code can hang, all that is not short. Each
+thread competes with the event loop for Python's lock, and takes its share of memory: 16 states of 500,000 spaces, 600
+bytes of gzip each, took 1 GB when they were tokenized together."""
+
+MOST_SEPARATORS = 50_000
+"""Brackets and commas that a body may have, or as many as tokens in a branch where these are more: a branch has fewer.
+A million in 2 MB, from 2 KB of gzip, take 100 MB and hold Python's lock for a second and more: its parser does not let
+go of it, and its collector goes through what is there again and again."""
+
+Body = bytes | Callable[[], bytes]
+"""A request's body: JSON as it came, or what makes that of what came. That is called in a thread, once there is a place
+for the request."""
 
 T = TypeVar("T")
 
@@ -43,8 +54,9 @@ class Preparation:
     Attributes:
         requests: Structures them.
         planner: Prepares them.
-        threads: Where work is done that is not short.
+        threads: Where work is done that is not short: as many as evaluations where it may hang, or the same as `heavy`.
         heavy: Where heavy bodies are worked on.
+        most_separators: Brackets and commas that a body may have.
         own_types_alone: No third party's question types are installed, whose code may hang.
         preparing_waits: Preparing waits for a server.
     """
@@ -53,21 +65,26 @@ class Preparation:
     planner: Planner
     threads: Threads
     heavy: Threads
+    most_separators: int
     own_types_alone: bool
     preparing_waits: bool
 
-    async def of_body(self, body: bytes, note: Note, read: Callable[[bytes], Any]) -> tuple[Request, Prepared]:
+    async def of_body(self, sent: Body, note: Note, read: Callable[[bytes], Any]) -> tuple[Request, Prepared]:
         """A request body, structured and prepared.
 
         Args:
-            body: As it came.
+            sent: The body.
             note: Takes note of the request.
             read: Gives the body's document, as :meth:`Requests.structure` takes it.
 
         Raises:
             RequestError: With the problems found.
+            BodyTooLarge: It has more values than any request.
             PluginError: A question type broke its contract.
+            HttpError: As ``sent`` raises it.
         """
+        body, separators = await self.beside(lambda: opened(sent), short=isinstance(sent, bytes))
+        check_separators(separators, self.most_separators)
 
         def structured() -> Request:
             request = self.requests.structure(read(body))
@@ -78,7 +95,6 @@ class Preparation:
             request = structured()
             return request, self.planner.prepare(request)
 
-        separators = body.count(b"{") + body.count(b"[") + body.count(b",")
         if len(body) > HEAVY_BODY or separators > HEAVY_SEPARATORS:
             return await self.heavy.run(whole, lambda abandoned: abandoned[1].close())
         short = self.own_types_alone and len(body) <= SHORT_BODY and separators <= SHORT_SEPARATORS
@@ -129,3 +145,19 @@ class Preparation:
         written = [question.written for question in request.questions.values()]
         size = sum([SHORT_QUESTIONS + 1 if one is None else len(one) for one in written])
         return size <= SHORT_QUESTIONS and is_small(request.state, SHORT_NODES, SHORT_STATE)
+
+
+def opened(sent: Body) -> tuple[bytes, int]:
+    """A body as JSON, with its brackets and commas: no more values are in it than these and one."""
+    body = sent if isinstance(sent, bytes) else sent()
+    return body, body.count(b"{") + body.count(b"[") + body.count(b",")
+
+
+def check_separators(found: int, most: int, advice: str = "") -> None:
+    """Refuse a body of so many brackets and commas before it is parsed.
+
+    Raises:
+        BodyTooLarge: They are more than ``most``.
+    """
+    if found > most:
+        raise BodyTooLarge(f"the body has {found:,} brackets and commas; at most {most:,} are read{advice}")

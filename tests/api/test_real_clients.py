@@ -9,6 +9,8 @@ import pytest
 from live_server import live_server
 from raw_http import exchange, post, request
 
+from openjev_core import json_document
+
 BODIES = {
     "/v1/systemone": request(),
     "/v1/decisions": json.dumps(
@@ -114,13 +116,48 @@ def test_it_is_refused_with_what_is_wrong(server, path, kind):
 @pytest.mark.parametrize("members", ["1", "[]", "{}"])
 def test_a_tool_s_call_that_would_hold_the_event_loop_is_refused_before_it_is_parsed(server, members):
     """The protocol's library parses on the event loop: 500,000 members held it for half a second."""
-    body = BODIES["/mcp"].replace(b'"A state."', b"[" + b",".join([members.encode()] * 50_000) + b"]")
+    body = BODIES["/mcp"].replace(b'"A state."', b"[" + b",".join([members.encode()] * 10_000) + b"]")
     reply = exchange(
         server, with_mcp_headers("/mcp", post(gzip.compress(body), path="/mcp", headers=["Content-Encoding: gzip"]))
     )
     assert 413 == reply.status
-    assert "more than 50,000 brackets and commas" in reply.json["detail"]["message"]
-    assert "POST /v1/systemone takes more" in reply.json["detail"]["message"]
+    found = 10_008 if members == "1" else 20_008
+    assert (
+        f"the body has {found:,} brackets and commas; at most 10,000 are read; POST /v1/systemone takes more"
+        == reply.json["detail"]["message"]
+    )
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_tool_s_call_has_256_kib_at_most(server, compress):
+    def sent(count):
+        body = compress(BODIES["/mcp"].replace(b"A state.", b"a" * (count - len(BODIES["/mcp"]) + 8)))
+        headers = ["Content-Encoding: gzip"] if compress is gzip.compress else []
+        return exchange(server, with_mcp_headers("/mcp", post(body, path="/mcp", headers=headers)))
+
+    assert 200 == sent(256 * 1024).status
+    reply = sent(256 * 1024 + 1)
+    assert 413 == reply.status
+    assert "at /mcp no more than 262,144" in reply.json["detail"]["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/systemone", "/v1/decisions", "/v1/prompts"])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_body_of_more_values_than_any_request_has_is_refused_before_it_is_parsed(monkeypatch, server, path, compress):
+    """A million lists, 2 KB of gzip, took 100 MB, and held Python's lock for more than a second."""
+    parsed = []
+    monkeypatch.setattr(json_document._DECODER, "decode", lambda text: parsed.append(text) or {})
+    headers = ["Content-Encoding: gzip"] if compress is gzip.compress else []
+
+    def sent(count):
+        return exchange(server, post(compress(b"[" + b"[]," * (count // 2) + b"0]"), path=path, headers=headers))
+
+    reply = sent(50_000)
+    assert (413, []) == (reply.status, parsed)
+    found = reply.json.get("detail") or reply.json.get("error")
+    assert "the body has 50,001 brackets and commas; at most 50,000 are read" == found["message"]
+    assert sent(49_998).status in {400, 422}
+    assert 1 == len(parsed)
 
 
 def test_a_tool_s_call_about_a_long_text_is_read(server):

@@ -118,11 +118,13 @@ async def test_questions_of_many_parts_are_structured_in_a_thread(monkeypatch, l
     "body",
     [
         b'{"model": "jev-latest", "state": "%b", "questions": {"q": {"type": "noul"}}}' % (b"x" * 524_288),
+        b'{"model": "jev-latest", "state": "%b", "questions": {"q": {"type": "noul"}}}' % (b" " * 65_536),
+        b'{"model": "jev-latest", "state": [%b0], "questions": {"q": {"type": "noul"}}}' % (b"{}," * 500),
         b'{"model": "jev-latest", "state": [%b0], "questions": {"q": {"type": "noul"}}}' % (b"{}," * 11_000),
     ],
 )
 async def test_heavy_bodies_are_worked_on_two_at_a_time(monkeypatch, loaded, body):
-    """Each may take 100 MB and seconds of Python's lock; light ones go on beside them."""
+    """Each takes memory and Python's lock; short ones go on beside them."""
     engine, release, begun = engine_on(loaded[0], Settings(), load_registry()), threading.Event(), []
     structure = Requests.structure
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import orjson
 import pytest
 from scripted_backend import ScriptedBackend, scripted_engine
 from until import until
@@ -55,6 +56,27 @@ async def test_a_burst_is_served_in_the_order_in_which_it_came(gated):
     await asyncio.gather(*burst)
     assert list(range(10)) == answered
     assert (0, 0) == (engine.in_flight, engine.waiting)
+
+
+async def test_what_a_body_expands_to_takes_memory_only_once_it_has_a_place(gated):
+    """Of what waits, or is turned away, the server holds what was sent."""
+    engine = engine_whose_recent_took(gated, 0.1, max_concurrent_requests=1)
+    opened = []
+
+    def body():
+        opened.append("opened")
+        return orjson.dumps({"model": "jev-latest", "state": "S.", "questions": NOUL})
+
+    first = asking(engine)
+    await until(lambda: 1 == len(gated.shares))
+    waiting = [asyncio.create_task(engine.evaluate_body(body)) for _ in range(WAITING_PER_PLACE)]
+    await until(lambda: WAITING_PER_PLACE == engine.waiting)
+    with pytest.raises(AtCapacity):
+        await engine.evaluate_body(body)
+    assert [] == opened
+    gated.gate.set()
+    await asyncio.gather(first, *waiting)
+    assert ["opened"] * WAITING_PER_PLACE == opened
 
 
 async def test_never_do_more_run_than_the_limit_says():

@@ -164,6 +164,25 @@ def test_a_closed_response_cancels_its_call():
     assert "openjev_hang_ups_total 1.0" in metrics
 
 
+def test_the_library_works_on_twice_as_many_calls_as_evaluations_are_admitted():
+    """It takes up to 16 times a body's bytes before an evaluation could be refused."""
+    backend = ToyBackend(seconds=60.0)
+    with live_server(backend=backend, mcp=True, max_concurrent_requests=1) as running:
+        running.engine._admission._recent.append(0.01)  # so one more waits for a place
+
+        async def run():
+            async with httpx.AsyncClient(base_url=running.url, headers=HEADERS) as client:
+                calls = [asyncio.create_task(client.post("/mcp", json=CALL)) for _ in range(2)]
+                await until(lambda: (1, 1) == (running.engine.in_flight, running.engine.waiting))
+                reply = await client.post("/mcp", json=CALL)
+                assert (529, "at_capacity") == (reply.status_code, reply.json()["detail"]["error_type"])
+                assert "retry-after" in reply.headers
+                for call in calls:
+                    call.cancel()
+
+        asyncio.run(run())
+
+
 def test_a_stop_ends_what_is_running():
     backend = ToyBackend(seconds=60.0)
     with live_server(backend=backend, mcp=True, grace_period=0.1) as running:
