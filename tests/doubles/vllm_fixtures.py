@@ -79,6 +79,8 @@ def launched_real_vllm(directory: Path, *, port: int | None = None) -> Iterator[
         port: Where it listens; a free one when ``None``.
     """
     with socket.socket() as free:
+        # Connections to the server before may still linger there.
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         free.bind(("127.0.0.1", port or 0))
         port = free.getsockname()[1]
     flags = "--served-model-name smollm2 --host 127.0.0.1 --max-model-len 4096 --enforce-eager"
