@@ -22,6 +22,7 @@ from openjev_core.cli.ask import ask
 from openjev_core.cli.batch import batch
 from openjev_core.cli.calibrate import calibrate
 from openjev_core.cli.evaluate import evaluate
+from openjev_core.cli.help import PanelledCommand, write_commands
 from openjev_core.cli.mcp import mcp
 from openjev_core.cli.serve import serve
 from openjev_core.cli.setting_flags import with_own_flags
@@ -33,6 +34,10 @@ from openjev_core.settings import variable
 
 if TYPE_CHECKING:
     from openjev_core.plugins.registry import Registry
+
+
+OF_PLUGINS = "Commands that plugins add"
+SUMMARY_WIDTH = 64
 
 
 class OpenJevGroup(TyperGroup):
@@ -54,6 +59,15 @@ class OpenJevGroup(TyperGroup):
                 raise
             complain(f"the output cannot be written: {error.strerror}")
             raise typer.Exit(FAILED) from None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, one line each, by what they are for."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            panel = getattr(command, "rich_help_panel", None) or OF_PLUGINS
+            panels.setdefault(panel, []).append((name, command.get_short_help_str(SUMMARY_WIDTH)))
+        write_commands(panels, formatter)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Its own commands, then the plugins'."""
@@ -81,7 +95,7 @@ class OpenJevGroup(TyperGroup):
 
             own = inspect.unwrap(command.callback)
             flagged = with_own_flags(own, installed_plugins())
-            command = command if flagged is own else command_of(name, flagged)
+            command = command if flagged is own else command_of(name, flagged, PanelledCommand)
         return name, command, rest
 
 
@@ -106,7 +120,7 @@ app = typer.Typer(
     name="openjev",
     cls=OpenJevGroup,
     no_args_is_help=True,
-    add_completion=False,
+    rich_markup_mode=None,  # cli/help.py says why
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -155,13 +169,31 @@ def schema() -> None:
     typer.echo(json.dumps(document, indent=2))
 
 
-app.command()(ask)
-app.command()(serve)
-app.command()(mcp)
-app.command()(schema)
-app.command()(settings)
-app.command("eval")(evaluate)
-app.command()(calibrate)
-app.command()(batch)
-app.command()(smoke)
-app.add_typer(plugins.app, name="plugins")
+def add(function: Callable[..., None], panel: str, summary: str, name: str | None = None) -> None:
+    """Add a command.
+
+    Args:
+        function: What it does; its docstring is the command's ``--help``.
+        panel: What it is for, in the list of all commands.
+        summary: Its line there.
+        name: Its name, where that is not the function's.
+    """
+    app.command(name, cls=PanelledCommand, rich_help_panel=panel, short_help=summary)(function)
+
+
+add(ask, "Ask", "Answer one request, and print a table of the answers.")
+add(serve, "Serve", "Serve the API, by default on http://127.0.0.1:8000.")
+add(mcp, "Serve", "Offer tools to an agent, by the Model Context Protocol.")
+add(smoke, "Serve", "Check that a running server answers as it should.")
+add(schema, "Serve", "Print the API as an OpenAPI document.")
+add(batch, "Data", "Answer every row of a file.")
+add(evaluate, "Data", "Answer labelled rows, and report how good the answers are.", "eval")
+add(calibrate, "Data", "Fit probabilities to labelled rows.")
+PLUGINS_AND_SETTINGS = "Plugins and settings"
+app.add_typer(
+    plugins.app,
+    name="plugins",
+    rich_help_panel=PLUGINS_AND_SETTINGS,
+    short_help="List, show, check and write question types and engines.",
+)
+add(settings, PLUGINS_AND_SETTINGS, "Print every setting with its value and its meaning.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import Mapping
@@ -96,6 +95,8 @@ def ask(
     settings = settings_for(url, flags, WITH_A_SERVER)
     asked = requested(request, state, nouls=noul or (), choices=choice or (), scores=score or ())
     if url is not None:
+        import asyncio  # noqa: PLC0415 - slow to import
+
         reply = asyncio.run(reply_of(url, asked, settings))
         if as_json:
             print_json(reply.body)
@@ -198,6 +199,8 @@ def answered(document: Any, settings: Settings) -> tuple[Evaluation, bool]:
                 structured = engine.structure(document)
                 progress(f"reading {len(structured.questions)} questions")
                 return await engine.evaluate_request(structured), engine.model.demo
+
+    import asyncio  # noqa: PLC0415 - slow to import
 
     return asyncio.run(run())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -74,6 +73,8 @@ def batch(
         async with open_asker(url, settings, flags, registry, concurrency) as (asker, at_once):
             header = {"command": "batch", **asker.source}
             return await recorded(rows, partial(answer_record, asker), path, header, at_once)
+
+    import asyncio  # noqa: PLC0415 - slow to import
 
     records = asyncio.run(answered())
     if out is not None:

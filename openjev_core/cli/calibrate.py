@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -99,6 +98,8 @@ def calibrate(
     promised = None if guarantee is None else (guarantee, guarantee_confidence)
     rows, checked = _checked(data, columns, registry, only or (), halved=promised is not None)
     made = made_of(data)
+    import asyncio  # noqa: PLC0415 - slow to import
+
     calibration, report, records = asyncio.run(
         _fitted(rows, checked, path, settings, registry, concurrency, only or (), promised)
     )

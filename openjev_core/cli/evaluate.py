@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -119,6 +118,8 @@ def evaluate(
             found = await recorded(rows, recorder.record, path, header, at_once)
             accepts = any("x_accept" in answer for one in found for answer in one.get("answers", {}).values())
             return {**header, "promise": await asker.promise() if accepts else None}, found, at_once
+
+    import asyncio  # noqa: PLC0415 - slow to import
 
     header, records, at_once = asyncio.run(answered())
     made = {**made_of(data), "rows at once": at_once}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, redirect_stdout
@@ -42,6 +41,8 @@ def mcp(
     """
     settings = settings_for(url, flags, WITH_A_SERVER)
     # By the flag alone: the environment variable names a model in this process.
+    import asyncio  # noqa: PLC0415 - slow to import
+
     asyncio.run(serve_tools(url, flags["model"], settings, installed_types(settings)))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import importlib.util
 import re
 import shlex
@@ -86,7 +85,9 @@ def write_package(folder: Path, slug: str) -> list[Path]:
         "test.py.jinja": folder / "tests" / f"test_{module}.py",
     }
     environment = jinja2.Environment(keep_trailing_newline=True, undefined=jinja2.StrictUndefined)  # noqa: S701 - no HTML
-    sources = importlib.resources.files(__package__) / "scaffold"
+    from importlib.resources import files  # noqa: PLC0415 - slow to import
+
+    sources = files(__package__) / "scaffold"
     for template, target in targets.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         source = (sources / template).read_text("utf-8")

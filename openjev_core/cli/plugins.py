@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import importlib.resources
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="The installed question types and engines. `openjev plugins guide` says how to write one.",
     no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
@@ -45,7 +44,7 @@ def enabled_types() -> Registry:
     return load_registry(settings.disable_plugins, settings.plugins).configured(settings)
 
 
-@app.command("list")
+@app.command("list", short_help="List question types and engines, and what did not load.")
 def list_plugins(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -90,7 +89,7 @@ def rows_of(entry: PluginEntry) -> list[dict[str, Any]]:
     return [{**row, "cause": None} for row in types + engines]
 
 
-@app.command("show")
+@app.command("show", short_help="Print a question type's schemas, an example and its prompt.")
 def show_plugin(name: Annotated[str, typer.Argument(help="The question type.")]) -> None:
     """Print a question type's schemas, an example with its rendered prompt, and its labels."""
     from openjev_core.plugins.registry import registry_of  # noqa: PLC0415
@@ -117,7 +116,7 @@ def show_plugin(name: Annotated[str, typer.Argument(help="The question type.")])
         typer.echo(rendered_prompts(question_type, example))
 
 
-@app.command("check")
+@app.command("check", short_help="Hold question types, or one engine, to the contract.")
 def check_plugins(
     name: Annotated[
         str | None, typer.Argument(help="A question type, or an engine; all question types when not given.")
@@ -158,6 +157,8 @@ def check_plugins(
 
 
 def _check_engine(registry: Registry, name: str) -> None:
+    import asyncio  # noqa: PLC0415 - slow to import
+
     from openjev_core.testing.checks import ContractBroken  # noqa: PLC0415
     from openjev_core.testing.engine_checks import check_engine  # noqa: PLC0415
 
@@ -180,10 +181,12 @@ def _print_findings(what: str, found: Sequence[Finding]) -> None:
         typer.echo(f"  {finding.rule}: {finding.msg}\n    fix: {finding.fix}")
 
 
-@app.command()
+@app.command(short_help="Print how a question type is written.")
 def guide() -> None:
     """Print how a question type is written: the tutorial, the contract's reasons, a reviewer's list."""
-    typer.echo((importlib.resources.files("openjev_core.plugins") / "guide.md").read_text("utf-8"), nl=False)
+    from importlib.resources import files  # noqa: PLC0415 - slow to import
+
+    typer.echo((files("openjev_core.plugins") / "guide.md").read_text("utf-8"), nl=False)
 
 
-app.command("new")(new_plugin)
+app.command("new", short_help="Write a package for a question type.")(new_plugin)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
@@ -189,6 +188,8 @@ def _reported_retries() -> Iterator[None]:
 
 def made_of(data: Path) -> dict[str, Any]:
     """When, of which data and by which openjev a report is made."""
+    import hashlib  # noqa: PLC0415 - slow to import, as OpenSSL is
+
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "by": f"openjev {version('openjev')}",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 import attrs
 import typer
 
+from openjev_core.cli.help import FOLDED
 from openjev_core.cli.terminal import complain
 from openjev_core.own_settings import Configured, own_fields
 from openjev_core.settings import LoadedSettings, Settings, load_settings, setting_fields, variable
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 PANEL = "Settings (each is an environment variable too, which the flag overrides)"
+
+OFTEN_SET = frozenset(
+    {"model", "engine", "connect", "sglang_python", "host", "port", "workers", "mcp", "orders", "prior", "calibration"}
+)
+"""Settings that ``--help`` describes. It names the others, which ``openjev settings`` describes."""
 
 OF_THE_SERVER = frozenset(
     {
@@ -72,13 +78,13 @@ def takes_settings(without: Collection[str] = ()) -> Callable[[F], F]:
     return decorate
 
 
-def flag_of(field: attrs.Attribute[Any], name: str | None = None, panel: str = PANEL) -> inspect.Parameter:
+def flag_of(field: attrs.Attribute[Any], name: str | None = None, panel: str | None = None) -> inspect.Parameter:
     """A setting's flag, as a parameter that typer understands. Values stay text, which the settings parse.
 
     Args:
         field: The setting's field.
         name: The setting's name, where it is not the field's.
-        panel: Where ``--help`` lists it.
+        panel: Where ``--help`` lists it, where that does not follow from the name.
     """
     name = name or field.name
     boolean = is_boolean(field)
@@ -87,7 +93,7 @@ def flag_of(field: attrs.Attribute[Any], name: str | None = None, panel: str = P
         metavar=None if boolean else "TEXT",
         help=meaning_of(name, field),
         show_default=False,
-        rich_help_panel=panel,
+        rich_help_panel=panel or (PANEL if name in OFTEN_SET else FOLDED),
     )
     kind: Any = bool | None if boolean else str | None
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option])

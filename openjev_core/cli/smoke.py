@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from pathlib import Path
@@ -87,6 +86,8 @@ def run_smoke(
     # A server takes a list of keys.
     keys = [name.strip() for name in os.environ.get("OPENJEV_API_KEY", "").split(",")]
     with waiting() as progress:
+        import asyncio  # noqa: PLC0415 - slow to import
+
         report = asyncio.run(
             run(
                 url,

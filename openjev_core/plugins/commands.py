@@ -41,12 +41,18 @@ def checked_commands(returned: Iterable[object]) -> dict[str, Callable[..., None
     return commands
 
 
-def command_of(name: str, function: Callable[..., None]) -> Any:
-    """A plugin's function as a command."""
+def command_of(name: str, function: Callable[..., None], kind: Any = None) -> Any:
+    """A function as a command.
+
+    Args:
+        name: The command's name.
+        function: What it does.
+        kind: The command's class; typer's own when not given.
+    """
     import typer  # noqa: PLC0415 - for plugins that add commands alone
 
-    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    single.command(name)(function)
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    single.command(name, cls=kind)(function)
     command = typer.main.get_command(single)
     command.name = name
     return command

@@ -19,6 +19,12 @@ def loaded_by(code):
     return result.stdout.split()
 
 
+def test_importing_the_package_loads_nothing_of_it():
+    modules = loaded_by("import openjev_core")
+    assert ["openjev_core"] == [name for name in modules if name.startswith("openjev_core")]
+    assert {"attr", "pluggy", "logging"}.isdisjoint(modules)
+
+
 def test_a_plugin_loads_the_contract_alone():
     modules = loaded_by("import openjev_noul, openjev_choice, openjev_score")
     assert [] == [name for name in modules if f"{name}.".startswith(ENGINE_ROOMS)]
