@@ -7,8 +7,8 @@ them about one state, where its limits are checked before any inference, and the
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, Protocol, Self
 
 from attrs import field, frozen
@@ -208,15 +208,29 @@ async def read_checked(session: Session, questions: Sequence[PreparedQuestion]) 
         BackendError: As the session raises it; or as :func:`check_readings` does; or the session raises something
             else, which is a fault of the engine.
     """
-    try:
+    with contract_kept("reading"):
         read = await session.read(questions)
         check_readings(read, questions)
+    return read
+
+
+@contextmanager
+def contract_kept(doing: str) -> Iterator[None]:
+    """Turn whatever an engine raises beside openjev's own errors into its fault.
+
+    Args:
+        doing: What the engine does in the block.
+
+    Raises:
+        BackendError: It raised something else.
+    """
+    try:
+        yield
     except OpenJevError:
         raise
     except Exception as error:
         # Its text may quote the state, which no log and no other client shall see.
-        raise BackendError(f"the engine broke its contract: reading raised {type(error).__name__}") from error
-    return read
+        raise BackendError(f"the engine broke its contract: {doing} raised {type(error).__name__}") from error
 
 
 def check_readings(read: Sequence[Sequence[Sequence[OrderReading]]], questions: Sequence[PreparedQuestion]) -> None:

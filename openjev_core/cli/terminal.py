@@ -58,7 +58,8 @@ def complain_about(error: OpenJevError) -> int:
 def waiting() -> Iterator[Callable[[str], None]]:
     """Give a function that shows lines about a wait on standard error.
 
-    On a terminal the latest line stands beside a spinner and disappears in the end; elsewhere each line is written.
+    On a terminal the latest line stands beside a spinner and disappears in the end, but for what was found at an
+    address; elsewhere each line is written.
     """
     from rich.console import Console  # noqa: PLC0415 - as above
     from rich.markup import escape  # noqa: PLC0415 - as above
@@ -68,4 +69,10 @@ def waiting() -> Iterator[Callable[[str], None]]:
         yield complain
         return
     with errors.status("starting") as status:
-        yield lambda line: status.update(escape(line))
+
+        def told(line: str) -> None:
+            status.update(escape(line))
+            if line.startswith("connect: "):
+                errors.print(f"openjev: {escape(line)}", soft_wrap=True)
+
+        yield told

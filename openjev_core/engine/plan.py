@@ -16,7 +16,7 @@ from openjev_core.engine.request import Question, Request, Requests
 from openjev_core.errors import PluginError, Problem, RequestError
 from openjev_core.orders import Orders, check_available, orders_of
 from openjev_core.question import Distribution
-from openjev_core.reader import PlannedReadout, PreparedQuestion, Reader, Session
+from openjev_core.reader import PlannedReadout, PreparedQuestion, Reader, Session, contract_kept
 
 MAX_CERTAIN = 1000
 """Readouts of one option in a question. They cost no tokens, so no other limit would end a type that asks for ever."""
@@ -74,7 +74,8 @@ class Planner:
                 question.
         """
         started = time.perf_counter()
-        session = self.reader.session(request.state)
+        with contract_kept("opening a session"):
+            session = self.reader.session(request.state)
         asking = {
             name: Asking(question.type, question.value, self.max_answers)
             for name, question in request.questions.items()
@@ -138,7 +139,8 @@ class Planner:
         asked = asking.readouts
         try:
             planned = plan(asking, orders, distributions)
-            prepared = session.prepare(question.type, planned, earlier, question.value)
+            with contract_kept("preparing"):
+                prepared = session.prepare(question.type, planned, earlier, question.value)
         except RequestError as error:
             if not distributions:
                 raise

@@ -60,6 +60,8 @@ class FaultyReader:
     fault: str
 
     def session(self, state):
+        if self.fault == "opening raises":
+            raise ZeroDivisionError(state)
         return FaultySession(self.reader.session(state), self.fault)
 
 
@@ -78,6 +80,11 @@ class FaultySession:
 
     async def __aexit__(self, *error):
         await self._session.__aexit__(*error)
+
+    def prepare(self, *asked):
+        if self._fault == "preparing raises":
+            raise ZeroDivisionError("no edge")
+        return self._session.prepare(*asked)
 
     async def read(self, questions):
         found = await self._session.read(questions)

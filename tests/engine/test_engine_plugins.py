@@ -89,6 +89,8 @@ READING = {
     "NaN": "a label logprob that is not a number",
     "a mass of 2": "a label mass of 2.0",
     "no numbers": "the engine broke its contract: reading raised TypeError",
+    "opening raises": "the engine broke its contract: opening a session raised ZeroDivisionError",
+    "preparing raises": "the engine broke its contract: preparing raised ZeroDivisionError",
     "reading raises": "the engine broke its contract: reading raised ZeroDivisionError",
 }
 
