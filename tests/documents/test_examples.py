@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import orjson
@@ -77,3 +80,16 @@ def texts_of(state):
     if isinstance(state, dict) and "messages" in state:
         return [message["content"] for message in state["messages"] if message["content"]]
     return [state if isinstance(state, str) else compact(state)]
+
+
+@pytest.mark.integration  # two commands that fit and plot
+def test_the_tour_runs_to_its_end(without_weights):
+    tour = [sys.executable, str(ROOT / "examples" / "tour.py")]
+    result = subprocess.run(
+        tour, env={**os.environ, **without_weights}, capture_output=True, text=True, check=True, timeout=300
+    )
+    titles = [line for line in result.stdout.splitlines() if line.startswith("== ")]
+    assert 8 == len(titles)
+    assert "== A labelled file of 100 rows: is the model better than the commonest label?" in titles
+    assert "100 of 100 rows answered" in result.stdout
+    assert re.search(r"calibrated by (question|type|none), accepted: (True|False)\n$", result.stdout)
