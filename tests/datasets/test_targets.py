@@ -8,9 +8,17 @@ import attrs
 import pytest
 from attrs import frozen
 
-from openjev_core import InvalidQuestion, Option, PluginError, QuestionType, Readout, RequestError
+from openjev_core import InvalidQuestion, Option, PluginError, QuestionType, Readout, RequestError, Settings
+from openjev_core.calibration import write_calibration
+from openjev_core.datasets.acceptance import acceptance
 from openjev_core.datasets.askers import Reply
-from openjev_core.datasets.calibrations import labelled_rows
+from openjev_core.datasets.calibrations import (
+    calibrate,
+    calibration_of,
+    examples_of,
+    labelled_questions,
+    labelled_rows,
+)
 from openjev_core.datasets.checked_rows import check_questions, check_rows
 from openjev_core.datasets.records import EvaluationRecorder, ScoreRecorder
 from openjev_core.datasets.rows import Row
@@ -19,7 +27,8 @@ from openjev_core.datasets.targets import OTHER
 from openjev_core.datasets.verdicts import verdict
 from openjev_core.plugins.registry import registry_of
 from openjev_core.plugins.structuring import QuestionConverter
-from openjev_core.testing import scripted_engine
+from openjev_core.testing import scripted_engine, scripted_model
+from openjev_core.testing.scripted import engine_on
 
 TONES = ("calm", "cross", "furious")
 
@@ -158,6 +167,30 @@ def test_scores_of_readouts_that_were_asked_on_the_wrong_way_have_no_label():
     assert {"tree": [1, 1, 1, 2, 2, 2]} == labelled_rows(checked)
     assert [9, 7] == [one["label"] for one in first]
     assert [1] == [one["label"] for one in second]
+
+
+def test_a_type_that_asks_on_is_calibrated_and_served_so(tmp_path):
+    """The model prefers 9 at the top, and the labels say 3: what is fitted there changes what is asked next."""
+    script = lambda prompt, labels: [0.02] * 3 + [0.3] + [0.02] * 5 + [0.54]  # noqa: E731
+    registry = registry_of(TREE)
+    plain = scripted_engine(TREE, script=script)
+    rows = [row(number, THREE, "377" if number % 8 else "977") for number in range(1, 121)]
+    checked = check_rows(rows, plain.converter, labelled=True)
+    recorder = ScoreRecorder(plain, checked)
+    questions = labelled_questions([asyncio.run(recorder.record(one)) for one in rows], checked)
+    fits, _ = calibrate(examples_of(questions), ())
+    calibration = calibration_of(plain, fits, questions)
+    write_calibration(calibration, path := str(tmp_path / "c.json"))
+    served = engine_on(scripted_model(script), Settings(calibration=path), registry)
+
+    before, after = (
+        asyncio.run(engine.evaluate(state="x", questions={"q": THREE})).answers["q"] for engine in (plain, served)
+    )
+
+    assert ["9", "9", "9"] == before["many"]
+    assert "3" == after["many"][0]
+    assert ["Next of ?"] == [part.text for part in calibration.questions.values() if part.readouts == len(rows)]
+    assert {} == acceptance(questions, calibration, plain.converter, "entropy", 0.9, 0.9).questions
 
 
 @pytest.mark.parametrize(
