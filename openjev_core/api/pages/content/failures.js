@@ -18,8 +18,13 @@ export function failureNotice(form, error) {
     );
   }
   const refused = error instanceof Refusal;
-  const title = refused ? (error.status === null ? "No answer" : `Error ${error.status}`) : "This page has failed";
+  const title = refused ? titleOf(error.status) : "This page has failed";
   const request = error.requestId ? h("p", {}, `request ${error.requestId}`) : null;
   if (!refused) reportError(error);
   return h("div", { class: "notice bad", role: "alert" }, h("h3", {}, title), h("p", {}, error.message), request);
+}
+
+function titleOf(status) {
+  if (status === null) return "No answer";
+  return status < 400 ? "Not an answer of openjev" : `Error ${status}`;
 }

@@ -270,9 +270,9 @@ export class Table {
       );
     const shown = rows.length === 0 ? "No rows" : `Rows ${first + 1} to ${Math.min(rows.length, first + PAGE)} of ${rows.length}`;
     this.pages.replaceChildren(
-      turn("Back", -1, this.page === 0),
+      turn("Previous", -1, this.page === 0),
       h("span", { class: "hint" }, shown),
-      turn("On", 1, this.page === last),
+      turn("Next", 1, this.page === last),
     );
   }
 
