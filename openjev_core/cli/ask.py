@@ -34,6 +34,10 @@ WITH_A_SERVER = frozenset({"request_timeout"})
 ATTEMPTS = 3
 """How often a server is asked that cannot answer at once: somebody waits."""
 
+A_TEXT_INSTEAD = (
+    "; a request is a JSON file, and questions about a text are asked with --state FILE and --noul QUESTION"
+)
+
 QUESTION_PANEL = "Questions without JSON"
 
 
@@ -174,7 +178,7 @@ def requested(request: str | None, state: str | None, **questions: Any) -> Asked
     if request is not None and (state is not None or flagged):
         raise RequestError.at((), "a request FILE has its own state and questions: give it, or --state with questions")
     if request is not None:
-        written = content_of(request)
+        written = content_of(request, A_TEXT_INSTEAD)
         return Asked(parse_document(written, "the body" if request == STANDARD_INPUT else request), written)
     if state is None or not flagged:
         msg = (

@@ -201,15 +201,14 @@ def test_a_file_that_is_no_json_is_named(openjev, tmp_path):
 
 
 def test_an_empty_file_name_is_named(openjev):
-    assert "openjev: '': cannot be read: Is a directory\n" == openjev("ask", "").stderr
+    assert openjev("ask", "").stderr.startswith("openjev: '': cannot be read: Is a directory; a request is a JSON file")
 
 
 def test_a_file_that_is_not_there(openjev):
     result = openjev("ask", "nowhere.json")
-    assert (2, "openjev: nowhere.json: cannot be read: No such file or directory\n") == (
-        result.exit_code,
-        result.stderr,
-    )
+    instead = "; a request is a JSON file, and questions about a text are asked with --state FILE and --noul QUESTION\n"
+    assert 2 == result.exit_code
+    assert "openjev: nowhere.json: cannot be read: No such file or directory" + instead == result.stderr
 
 
 @pytest.mark.parametrize("text", ["The parcel is late.", "x" * 5000, "a\x00b"])

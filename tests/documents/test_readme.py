@@ -41,7 +41,7 @@ NOT_RUN = {
     "uv run openjev serve": "the curl lines are run against the server that it starts",
 }
 FIRST = "uv run openjev ask examples/request.json"
-ON_LLAMA_CPP = (FIRST, f"{FIRST} --model model.gguf")
+ON_LLAMA_CPP = {FIRST, *(command for command in COMMANDS if ".gguf" in command)}
 SERVES_SGLANG = [command for command in COMMANDS if "serve --" in command]
 RUN = [command for command in COMMANDS if command not in NOT_RUN and command not in SERVES_SGLANG]
 
@@ -51,7 +51,8 @@ def folder(tmp_path_factory):
     """Where the commands find what they name."""
     folder = tmp_path_factory.mktemp("clone")
     (folder / "examples").symlink_to(ROOT / "examples")
-    (folder / "model.gguf").symlink_to(demo_model_path())
+    for name in ("model.gguf", "other.gguf"):
+        (folder / name).symlink_to(demo_model_path())
     return folder
 
 
