@@ -1,9 +1,8 @@
 """The application: FastAPI's, built around an engine, nothing global.
 
-FastAPI routes, turns errors into responses, carries the middleware and serves the OpenAPI document. Handlers take
-Starlette's request and return its response: FastAPI refuses attrs classes in annotations, and question types are attrs
-classes that plugins bring. So the routes read their bodies themselves, and the document is written from the question
-types.
+FastAPI routes, turns errors into responses and carries the middleware. Handlers take Starlette's request and return its
+response: FastAPI refuses attrs classes in annotations, and question types are attrs classes that plugins bring. So the
+routes read their bodies themselves, and the document is written from the question types.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
+import orjson
 from attrs import frozen
 from fastapi import FastAPI
 from starlette.datastructures import Headers
@@ -27,6 +27,7 @@ from openjev_core.api.exchange import Exchange, TrustedProxies
 from openjev_core.api.keys import Keys
 from openjev_core.api.metrics import Metrics
 from openjev_core.api.openapi import openapi_document
+from openjev_core.api.pages.asset import REVALIDATE, Asset
 from openjev_core.api.pages.routes import page_routes
 from openjev_core.api.recorder import Recorder
 from openjev_core.api.request_log import RequestLog
@@ -81,6 +82,7 @@ def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing
     app = FastAPI(
         title=document["info"]["title"],
         version=document["info"]["version"],
+        openapi_url=None,  # FastAPI's writes the document anew for each request, which takes milliseconds
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -88,7 +90,6 @@ def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing
         middleware=[recorder, *cors(settings), Middleware(InternalErrors)],
         exception_handlers={OpenJevError: answer_error, HTTPException: answer_unrouted},
     )
-    app.openapi = lambda: document  # type: ignore[method-assign] # FastAPI's documentation has it replaced like this
     app.state.running = Running()
     # Twice what the evaluations that are admitted can have brought: more could only be told that there is no capacity.
     app.state.room = Room(2 * settings.max_concurrent_requests * (REQUEST_BYTES + settings.max_body_bytes))
@@ -107,6 +108,7 @@ def create_app(engine: Engine, *, startup_seconds: float = 0.0, tracing: Tracing
         app.add_route("/v1/prompts", keyed(routes.prompts), methods=["POST"])
     if settings.mcp:
         app.router.routes.append(Route(MCP, mcp_route(engine, app, keys), methods=["POST"]))
+    app.add_route("/openapi.json", Asset(".json", lambda: orjson.dumps(document), caching=REVALIDATE).response)
     for path, page in page_routes().items():
         app.add_route(path, page.response)
     return app
