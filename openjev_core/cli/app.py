@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 from openjev_core.cli import plugins
 from openjev_core.cli.ask import ask
 from openjev_core.cli.batch import batch
+from openjev_core.cli.batch_ray import batch_ray
 from openjev_core.cli.calibrate import calibrate
 from openjev_core.cli.evaluate import evaluate
 from openjev_core.cli.help import PanelledCommand, write_commands
@@ -187,6 +188,7 @@ add(mcp, "Serve", "Offer tools to an agent, by the Model Context Protocol.")
 add(smoke, "Serve", "Check that a running server answers as it should.")
 add(schema, "Serve", "Print the API as an OpenAPI document.")
 add(batch, "Data", "Answer every row of a file.")
+add(batch_ray, "Data", "Answer the rows of many files on a Ray cluster.")
 add(evaluate, "Data", "Answer labelled rows, and report how good the answers are.", "eval")
 add(calibrate, "Data", "Fit probabilities to labelled rows.")
 PLUGINS_AND_SETTINGS = "Plugins and settings"

@@ -61,7 +61,7 @@ def check_clashes(rows: Sequence[Row], shapes: Mapping[int, Mapping[str, Shape |
         if key not in seen:
             seen.add(key)
             answers = {name: {**_sample(shape), **dict.fromkeys(EXTRA)} for name, shape in of_row.items()}
-            _cells(row, {"answers": answers, "error": ""})
+            cells_of(row, {"answers": answers, "error": ""})
 
 
 def _sample(shape: Shape | TargetShape) -> Mapping[str, Any]:
@@ -85,7 +85,7 @@ def export(path: Path, rows: Sequence[Row], records: Mapping[int, Mapping[str, A
         RequestError: An answer's column has the name of a column in the data, or of another answer's.
         StartupError: The file cannot be written.
     """
-    table = [_cells(row, records[row.number]) for row in rows if row.number in records]
+    table = [cells_of(row, records[row.number]) for row in rows if row.number in records]
     columns, ending = list(dict.fromkeys(name for cells in table for name in cells)), path.suffix.lower()
     try:
         if ending == ".parquet":
@@ -96,13 +96,18 @@ def export(path: Path, rows: Sequence[Row], records: Mapping[int, Mapping[str, A
             with path.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, delimiter="\t" if ending == ".tsv" else ",")
                 for cells in (dict(zip(columns, columns, strict=True)), *table):
-                    written = [_scalar(cells.get(name)) for name in columns]
+                    written = [scalar(cells.get(name)) for name in columns]
                     writer.writerow(map(_escaped, written) if escape_formulas else written)
     except OSError as error:
         raise StartupError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _cells(row: Row, record: Mapping[str, Any]) -> Cells:
+def cells_of(row: Row, record: Mapping[str, Any]) -> Cells:
+    """A row's own columns, and those of its answers or of the reason why it was refused.
+
+    Raises:
+        RequestError: Two columns would have one name.
+    """
     pairs = list(_answer_cells(record.get("answers", {})))
     if "error" in record:
         pairs.append(("error", record["error"]))
@@ -138,11 +143,11 @@ def _escaped(value: Any) -> Any:
 
 def _write_parquet(path: Path, columns: Sequence[str], table: Sequence[Cells]) -> None:
     polars = needs_extra("polars", "Parquet files")
-    data = {name: _column([_scalar(cells.get(name)) for cells in table]) for name in columns}
+    data = {name: column_of([scalar(cells.get(name)) for cells in table]) for name in columns}
     polars.DataFrame(data, strict=True).write_parquet(path)
 
 
-def _column(values: list[Any]) -> list[Any]:
+def column_of(values: list[Any]) -> list[Any]:
     """A column of one type: integers beside floats become floats, any other mixture becomes text."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) <= 1:
@@ -152,5 +157,6 @@ def _column(values: list[Any]) -> list[Any]:
     return [value if value is None or isinstance(value, str) else compact(value) for value in values]
 
 
-def _scalar(value: Any) -> Any:
+def scalar(value: Any) -> Any:
+    """A cell of CSV or Parquet: objects and arrays become JSON text."""
     return compact(value) if isinstance(value, (dict, list)) else value

@@ -15,7 +15,7 @@ PROJECT = "openjev"
 """pluggy's project name, and the entry-point group."""
 
 OWN_COMMANDS = frozenset({
-    "ask", "batch", "calibrate", "eval", "mcp", "plugins", "schema", "serve", "settings", "smoke",
+    "ask", "batch", "batch-ray", "calibrate", "eval", "mcp", "plugins", "schema", "serve", "settings", "smoke",
 })  # fmt: skip
 """Names of commands that plugins cannot take."""
 
