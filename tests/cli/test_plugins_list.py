@@ -142,7 +142,7 @@ def test_commands_that_cannot_be_added_are_listed_with_their_cause(openjev, addi
 
 
 def test_no_plugin_can_take_the_name_of_a_command():
-    own = {command.name or command.callback.__name__ for command in app.registered_commands}
+    own = {command.name or command.callback.__name__.replace("_", "-") for command in app.registered_commands}
     assert {*own, *(group.name for group in app.registered_groups)} == hookspecs.OWN_COMMANDS
 
 

@@ -76,6 +76,12 @@ def run(folder, served, without_weights):
     return run
 
 
+def before(command):
+    """The commands that write the runs which a command compares: another process may have the test of theirs."""
+    compared = command.split(" --compare ")[1].split() if " --compare " in command else []
+    return [other for other in COMMANDS if any(f"--run {name}" in other for name in compared)]
+
+
 def slow(command):
     """``eval`` resamples each of its measures: 10 to 25 seconds of computing for four rows."""
     return pytest.param(command, marks=pytest.mark.integration) if " eval " in command else command
@@ -85,6 +91,8 @@ def slow(command):
 def test_every_command_runs(run, command):
     if command.startswith("curl") and shutil.which("curl") is None:
         pytest.skip("there is no curl here")
+    for other in before(command):
+        assert 0 == run(other).returncode, run(other).stderr
     result = run(command)
     assert 0 == result.returncode, result.stderr
     assert result.stdout or "answers.csv" in result.stderr
